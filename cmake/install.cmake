@@ -1,0 +1,20 @@
+# `cmake --install` and what find_package(weft) reads afterwards.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(WEFT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
+
+# The headers are C++20, whatever a user's compiler takes for its default.
+target_compile_features(weft PUBLIC cxx_std_20)
+install(TARGETS weft EXPORT weft-targets)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${WEFT_GENERATED}/weft/core/tensor_methods.inc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/core)
+install(FILES ${WEFT_GENERATED}/weft/ops/functions.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/ops)
+
+install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${WEFT_PACKAGE_DIR})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/weft-config.cmake.in ${PROJECT_BINARY_DIR}/weft-config.cmake
+                              INSTALL_DESTINATION ${WEFT_PACKAGE_DIR})
+# Before 1.0 a minor version may change the API.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/weft-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/weft-config.cmake ${PROJECT_BINARY_DIR}/weft-config-version.cmake
+        DESTINATION ${WEFT_PACKAGE_DIR})

@@ -1,0 +1,45 @@
+# The one library target, `weft`, and the generator that its typed functions come from.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(SLEEF REQUIRED IMPORTED_TARGET sleef)
+
+set(WEFT_SRC ${PROJECT_SOURCE_DIR}/src)
+set(WEFT_GENERATED ${PROJECT_BINARY_DIR}/generated)
+
+# weft-opgen reads the schemas in the operator files and writes the typed API.
+add_executable(weft-opgen ${PROJECT_SOURCE_DIR}/tools/opgen/opgen.cc ${WEFT_SRC}/ops/schema.cc
+               ${WEFT_SRC}/ops/schema_parser.cc ${WEFT_SRC}/base/error.cc)
+target_include_directories(weft-opgen PRIVATE ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(weft-opgen PRIVATE fmt::fmt)
+
+file(GLOB_RECURSE WEFT_OPERATOR_FILES CONFIGURE_DEPENDS ${WEFT_SRC}/ops/families/*.cc)
+set(WEFT_GENERATED_SOURCES ${WEFT_GENERATED}/ops/table.cc)
+foreach(part 0 1 2 3)
+  list(APPEND WEFT_GENERATED_SOURCES ${WEFT_GENERATED}/ops/functions_${part}.cc)
+endforeach()
+# The generator leaves files alone whose text would not change; the stamp is what this step is judged by.
+add_custom_command(
+  OUTPUT ${WEFT_GENERATED}/stamp
+  BYPRODUCTS ${WEFT_GENERATED_SOURCES} ${WEFT_GENERATED}/weft/core/tensor_methods.inc ${WEFT_GENERATED}/weft/ops/functions.h
+  COMMAND weft-opgen ${WEFT_GENERATED} ${WEFT_OPERATOR_FILES}
+  COMMAND ${CMAKE_COMMAND} -E touch ${WEFT_GENERATED}/stamp
+  DEPENDS weft-opgen ${WEFT_OPERATOR_FILES}
+  COMMENT "Writing the typed operators from their schemas")
+add_custom_target(weft-generated DEPENDS ${WEFT_GENERATED}/stamp)
+
+file(GLOB_RECURSE WEFT_SOURCES CONFIGURE_DEPENDS ${WEFT_SRC}/*.cc)
+file(GLOB_RECURSE WEFT_AVX2_SOURCES CONFIGURE_DEPENDS ${WEFT_SRC}/*_avx2.cc)
+list(FILTER WEFT_SOURCES EXCLUDE REGEX "_avx2\\.cc$")
+
+add_library(weft ${WEFT_SOURCES} ${WEFT_GENERATED_SOURCES})
+add_dependencies(weft weft-generated)
+if(NOT WEFT_BASELINE_ONLY)
+  target_sources(weft PRIVATE ${WEFT_AVX2_SOURCES})
+  set_source_files_properties(${WEFT_AVX2_SOURCES} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+  target_compile_definitions(weft PRIVATE WEFT_HAS_AVX2=1)
+endif()
+target_include_directories(weft PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                                       $<BUILD_INTERFACE:${WEFT_GENERATED}> $<INSTALL_INTERFACE:include>
+                                PRIVATE ${WEFT_SRC})
+target_link_libraries(weft PUBLIC fmt::fmt Threads::Threads PRIVATE PkgConfig::SLEEF ${CMAKE_DL_LIBS})

@@ -1,0 +1,13 @@
+# Compiler, linker and cache settings shared by every target.
+find_program(WEFT_CCACHE ccache)
+if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
+endif()
+find_program(WEFT_MOLD mold)
+if(WEFT_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+# Contraction would make fused and unfused code differ in bits; frame pointers carry source locations.
+add_compile_options(-Wall -Wextra -Werror -ffp-contract=off -fno-omit-frame-pointer)
+# Designated initialisers leave out what has a default.
+add_compile_options(-Wno-missing-field-initializers)

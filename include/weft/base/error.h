@@ -1,0 +1,120 @@
+#pragma once
+
+#include <fmt/core.h>
+
+#include <exception>
+#include <source_location>
+#include <string>
+#include <string_view>
+
+namespace weft {
+
+enum class ErrorKind : unsigned char {
+  kUser,         // the caller asked for something that cannot be; the message says what to change
+  kUnsupported,  // a sound request that weft does not implement
+  kInternal,     // a broken invariant of weft itself
+};
+
+// What every failure in weft throws. `what()` is the message followed by one "while ..." line for each
+// `While` scope that was open when the error was made, innermost first.
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, std::string message, std::source_location where = std::source_location::current());
+
+  ErrorKind kind() const noexcept { return kind_; }
+  const std::string& message() const noexcept { return message_; }
+  const std::source_location& where() const noexcept { return where_; }
+  const char* what() const noexcept override { return what_.c_str(); }
+
+ private:
+  ErrorKind kind_;
+  std::string message_;
+  std::string what_;
+  std::source_location where_;
+};
+
+struct UserError : Error {
+  explicit UserError(std::string message, std::source_location where = std::source_location::current())
+      : Error(ErrorKind::kUser, std::move(message), where) {}
+};
+struct UnsupportedError : Error {
+  explicit UnsupportedError(std::string message, std::source_location where = std::source_location::current())
+      : Error(ErrorKind::kUnsupported, std::move(message), where) {}
+};
+struct InternalError : Error {
+  explicit InternalError(std::string message, std::source_location where = std::source_location::current())
+      : Error(ErrorKind::kInternal, std::move(message), where) {}
+};
+// A file that is not what it claims to be; the message names the entry.
+struct FormatError : UserError {
+  using UserError::UserError;
+};
+// An allocation that the machine cannot satisfy.
+struct OutOfMemoryError : UserError {
+  using UserError::UserError;
+};
+
+// Adds "while <text>" to every error made in its scope. The text is only built when an error is:
+//   While scope([&] { return fmt::format("loading {}", path); });
+class While {
+ public:
+  template <typename Describe>
+  explicit While(const Describe& describe)
+      : describe_(&describe),
+        call_([](const void* d) -> std::string { return (*static_cast<const Describe*>(d))(); }) {
+    push();
+  }
+  ~While();
+  While(const While&) = delete;
+  While& operator=(const While&) = delete;
+
+ private:
+  friend class Error;
+  void push();
+
+  const void* describe_;
+  std::string (*call_)(const void*);
+  While* outer_ = nullptr;
+};
+
+namespace detail {
+// Makes `scopes` the open ones of this thread and returns those that were, so that a thread that works for
+// another one, which waits, can report the other one's scopes.
+While* exchange_scopes(While* scopes) noexcept;
+While* open_scopes() noexcept;
+
+// A format string that remembers where it was written, so that errors carry the caller's location.
+struct Located {
+  template <typename Text>
+  // NOLINTNEXTLINE(google-explicit-constructor): a literal converts silently by design.
+  Located(const Text& text, std::source_location where = std::source_location::current())
+      : text(text), where(where) {}
+  std::string_view text;
+  std::source_location where;
+};
+[[noreturn, gnu::cold]] void throw_error(ErrorKind kind, const Located& text, fmt::format_args args);
+}  // namespace detail
+
+// Throws a UserError unless `ok`. Message form: what is wrong with the values; what was expected; what to do.
+//   require(dim < rank, "select: dim {} is out of range for a tensor of {} dims", dim, rank);
+template <typename... Args>
+inline void require(bool ok, const detail::Located& text, const Args&... args) {
+  if (!ok) [[unlikely]]
+    detail::throw_error(ErrorKind::kUser, text, fmt::make_format_args(args...));
+}
+template <typename... Args>
+[[noreturn, gnu::cold]] inline void fail(const detail::Located& text, const Args&... args) {
+  detail::throw_error(ErrorKind::kUser, text, fmt::make_format_args(args...));
+}
+template <typename... Args>
+[[noreturn, gnu::cold]] inline void unsupported(const detail::Located& text, const Args&... args) {
+  detail::throw_error(ErrorKind::kUnsupported, text, fmt::make_format_args(args...));
+}
+// Throws an InternalError unless `ok`: a condition that only a bug in weft can break.
+template <typename... Args>
+inline void invariant(bool ok, const detail::Located& text, const Args&... args) {
+  if (!ok) [[unlikely]]
+    detail::throw_error(ErrorKind::kInternal, text, fmt::make_format_args(args...));
+}
+
+}  // namespace weft

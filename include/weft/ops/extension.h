@@ -1,0 +1,48 @@
+#pragma once
+
+#include "weft/ops/layers.h"
+
+namespace weft {
+
+// A user-defined tensor that holds other tensors and answers for operators itself. Autograd works above it: a
+// backward pass runs on extensions too.
+//
+//   struct TwoTensor : Extension { Tensor a, b; ... };
+//   Tensor x = make_extension(make_ref<TwoTensor>(a, b), a);
+class Extension : public TensorBox {
+ public:
+  // Runs `op` by operators on inner tensors. Nothing: this kind leaves the call to another extension among the
+  // arguments. Calls made inside start at the extension layer again, so that extensions nest.
+  virtual std::optional<Value> handle(const Operator& op, Args args) = 0;
+  virtual std::string type_name() const = 0;
+  // The tensors inside, and an extension of the same kind around others: how graphs take it apart.
+  virtual std::vector<Tensor> inner() const = 0;
+  virtual Ref<Extension> with_inner(std::vector<Tensor> inner) const = 0;
+};
+
+// A tensor that stands for `extension`, with the sizes, type and device of `like`.
+Tensor make_extension(Ref<Extension> extension, const Tensor& like);
+// The extension of a tensor if it is of kind T; null otherwise.
+template <typename T = Extension>
+T* extension_of(const Tensor& tensor) {
+  bool is_extension = tensor.defined() && (tensor.impl()->flags() & layer::kExtension);
+  return is_extension ? dynamic_cast<T*>(tensor.impl()->box.get()) : nullptr;
+}
+
+// Calls `op` with every argument of extension kind T replaced by `inner(extension)`, lists included.
+template <typename T, typename Inner>
+std::vector<Value> unwrap_extensions(Args args, Inner inner) {
+  std::vector<Value> unwrapped;
+  unwrapped.reserve(args.size());
+  for (const Value& value : args) {
+    if (value.is_sequence()) {
+      unwrapped.push_back(Value::list(unwrap_extensions<T>(Args(value.elements()), inner)));
+      continue;
+    }
+    T* extension = value.is_tensor() ? extension_of<T>(value.tensor_ref()) : nullptr;
+    unwrapped.push_back(extension ? Value(inner(*extension)) : value);
+  }
+  return unwrapped;
+}
+
+}  // namespace weft

@@ -1,0 +1,159 @@
+#pragma once
+
+#include <vector>
+
+#include "weft/ops/operator.h"
+
+// The layer stack: how every operator call is observed. A call goes to the highest layer among those active on
+// the thread and those that its arguments ask for; a layer answers, or calls on with itself masked.
+
+namespace weft {
+
+class Level;
+class Mode;
+class Recorder;
+class FakeMode;
+class FunctionalizeState;
+
+// The dispatch state of a thread. `mask` has a bit for each layer that a call may still meet.
+struct LayerState {
+  uint32_t active = 0;
+  uint32_t mask = layer::kAll;
+  bool grad_mode = true;
+  bool inference_mode = false;
+  std::vector<Ref<Level>>* levels = nullptr;  // transform levels, outermost first; owned by the func layer
+};
+
+namespace detail {
+extern constinit thread_local LayerState layer_state;
+}
+inline LayerState& layer_state() noexcept { return detail::layer_state; }
+
+// Restores the whole of the thread's layer state at its end, exceptions included.
+class LayerStateScope {
+ public:
+  LayerStateScope() : saved_(layer_state()) {}
+  ~LayerStateScope() { layer_state() = saved_; }
+  LayerStateScope(const LayerStateScope&) = delete;
+
+ private:
+  LayerState saved_;
+};
+
+// Calls inside the scope start at or below the layers left in `mask`.
+class MaskScope {
+ public:
+  explicit MaskScope(uint32_t mask) : saved_(layer_state().mask) { layer_state().mask = saved_ & mask; }
+  ~MaskScope() { layer_state().mask = saved_; }
+  MaskScope(const MaskScope&) = delete;
+
+ private:
+  uint32_t saved_;
+};
+
+// Calls inside the scope start at the top again: what user code, backward and hooks do.
+class FullStackScope {
+ public:
+  FullStackScope() : saved_(layer_state().mask) { layer_state().mask = layer::kAll; }
+  ~FullStackScope() { layer_state().mask = saved_; }
+  FullStackScope(const FullStackScope&) = delete;
+
+ private:
+  uint32_t saved_;
+};
+
+// Switches gradient recording off or on for a scope.
+class GradModeScope {
+ public:
+  explicit GradModeScope(bool enabled) : saved_(layer_state().grad_mode) { layer_state().grad_mode = enabled; }
+  ~GradModeScope() { layer_state().grad_mode = saved_; }
+  GradModeScope(const GradModeScope&) = delete;
+
+ private:
+  bool saved_;
+};
+
+namespace dispatch {
+
+// An undefined tensor takes the slow path, where it is refused by name.
+inline uint32_t flags_of(const Tensor& tensor) noexcept {
+  return tensor.defined() ? tensor.impl()->flags() : layer::kKernelDetour;
+}
+// A `Tensor?` argument.
+struct Maybe {
+  const Tensor& tensor;
+};
+inline uint32_t flags_of(Maybe maybe) noexcept { return maybe.tensor.flags(); }
+inline uint32_t flags_of(TensorSpan tensors) noexcept {
+  uint32_t flags = 0;
+  for (const Tensor& tensor : tensors) flags |= tensor.flags();
+  return flags;
+}
+// All bits of a boxed argument list.
+uint32_t flags_of(Args args) noexcept;
+
+// The layers that a call with these tensors must pass; zero means straight to the kernel.
+template <typename... T>
+inline uint32_t pending(const T&... tensors) noexcept {
+  const LayerState& state = layer_state();
+  uint32_t mask = state.grad_mode ? state.mask : state.mask & ~layer::kAutograd;
+  return (state.active | ... | flags_of(tensors)) & mask;
+}
+
+// Passes a complete argument list on to the highest pending layer.
+Value redispatch(const Operator& op, Args args);
+
+// The end of the stack: the kernel, or the meta function for tensors without memory; then what the calling
+// convention owes (version counts of written arguments, histories of views).
+Value run_kernel(const Operator& op, Args args);
+
+// What the calling convention of mutating and viewing operators owes after a call on tensors that own their
+// identity: one more version for each written argument, and how each view was made.
+void note_views(const Operator& op, Args args, const Value& result);
+void bump_versions(const Operator& op, Args args);
+void note_view(const Operator& op, const Tensor& source, const Tensor& view, std::vector<Value> args, int output);
+
+inline void note_typed_views(const Operator& op, const Tensor& source, const Tensor& view, std::initializer_list<Value> args) {
+  if (view.storage() == source.storage()) note_view(op, source, view, std::vector<Value>(args), -1);
+}
+inline void note_typed_views(const Operator& op, const Tensor& source, const std::vector<Tensor>& views,
+                             std::initializer_list<Value> args) {
+  for (size_t i = 0; i < views.size(); ++i)
+    note_view(op, source, views[i], std::vector<Value>(args), static_cast<int>(i));
+}
+
+// A typed call that could not take the fast path.
+template <typename R, typename... A>
+[[gnu::noinline]] R call_typed(const Operator& op, const A&... args) {
+  const Value boxed[] = {boxing::box(args)...};
+  return boxing::Result<R>::from(redispatch(op, Args(boxed, sizeof...(A))));
+}
+template <typename R>
+R call_typed(const Operator& op) {
+  return boxing::Result<R>::from(redispatch(op, Args()));
+}
+
+// The function as the type that the schema gives it; a test compares that type with `Function::signature`.
+template <typename Signature>
+Signature* kernel_as(const Function& f) noexcept {
+  return *static_cast<Signature* const*>(f.typed);
+}
+
+}  // namespace dispatch
+
+// The handlers of the layers that live above `ops/`. Each is defined in its own layer, so that a call reaches
+// it without registration and without an include upward.
+namespace layers {
+Value levels(const Operator& op, Args args);              // func/
+Value functionalize_upper(const Operator& op, Args args);  // func/
+Value recorder_upper(const Operator& op, Args args);      // func/ (recording)
+Value autocast(const Operator& op, Args args);
+Value autograd(const Operator& op, Args args);            // autograd/
+Value modes(const Operator& op, Args args);
+Value extension(const Operator& op, Args args);
+Value functionalize_lower(const Operator& op, Args args);  // func/
+Value recorder_lower(const Operator& op, Args args);
+Value fake(const Operator& op, Args args);
+}  // namespace layers
+
+}  // namespace weft

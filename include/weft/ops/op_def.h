@@ -1,0 +1,224 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include "weft/ops/boxing.h"
+
+// One operator, one place: everything weft knows about an operator is one OpDef, written in
+// src/ops/<family>/. In-place and out= forms have their own schemas here; their rules follow from the
+// functional form.
+
+namespace weft {
+
+class Operator;
+namespace cpu {
+struct PointwiseKernel;
+}
+
+// What passes and layers may ask about an operator instead of its name.
+enum class Traits : uint32_t {
+  kNone = 0,
+  kPointwise = 1u << 0,       // element i of a result depends on element i of the broadcast inputs only
+  kReduction = 1u << 1,
+  kView = 1u << 2,            // the results share the storage of the first argument
+  kRandom = 1u << 3,          // draws from a generator
+  kEffectful = 1u << 4,       // must be kept even when its results are not used
+  kDataDependent = 1u << 5,   // sizes or numbers of the result depend on values
+  kCommutative = 1u << 6,
+  kFactory = 1u << 7,         // makes tensors from no tensors
+  kLinear = 1u << 8,          // linear in every differentiable argument taken alone
+  kReadsConjNeg = 1u << 9,    // understands lazy conjugate and negative bits
+  kThreadSensitive = 1u << 10,  // bits may differ with the number of threads
+  kNotDifferentiable = 1u << 11,  // its results never carry a gradient
+  kNotBatchable = 1u << 12,
+  kUninitialized = 1u << 13,  // values of the result are not defined
+  kMayAlias = 1u << 14,       // may return its argument itself (contiguous, reshape, to)
+  kCrossesDevices = 1u << 15,  // may read one device and write another (copy_, to)
+};
+constexpr Traits operator|(Traits a, Traits b) { return Traits(uint32_t(a) | uint32_t(b)); }
+constexpr bool operator&(Traits a, Traits b) { return (uint32_t(a) & uint32_t(b)) != 0; }
+
+// A function of an operator in both conventions: as typed C++ and over Values.
+struct Function {
+  const void* typed = nullptr;  // where the typed function's pointer is; its type is `signature`
+  Value (*boxed)(Args) = nullptr;
+  const std::type_info* signature = nullptr;
+  explicit operator bool() const { return boxed != nullptr; }
+};
+namespace detail {
+template <auto fn>
+inline constexpr auto function_cell = fn;
+}
+template <auto fn>
+constexpr Function function() {
+  using Signature = std::remove_pointer_t<decltype(+fn)>;
+  return {&detail::function_cell<+fn>, &boxing::Trampoline<+fn>::call, &typeid(Signature)};
+}
+
+// The kernels of an operator's three forms.
+struct KernelSet {
+  Function functional, inplace, out;
+};
+
+// --- derivatives -----------------------------------------------------------------------------------------
+
+// Which tensors a vjp reads. Anything else about the inputs and outputs it cannot see, so what a formula
+// keeps alive is what it declares.
+struct Saves {
+  uint32_t inputs = 0, outputs = 0, sizes = 0;
+  constexpr Saves operator|(Saves o) const { return {inputs | o.inputs, outputs | o.outputs, sizes | o.sizes}; }
+};
+template <typename... I>
+constexpr Saves inputs(I... i) {
+  return {.inputs = ((1u << i) | ... | 0u)};
+}
+template <typename... I>
+constexpr Saves outputs(I... i) {
+  return {.outputs = ((1u << i) | ... | 0u)};
+}
+// Only dtype, device and sizes of these inputs.
+template <typename... I>
+constexpr Saves sizes(I... i) {
+  return {.sizes = ((1u << i) | ... | 0u)};
+}
+
+// What is known of a tensor that was not saved itself.
+struct TensorShape {
+  DType dtype = DType::kFloat32;
+  Device device;
+  SymInts sizes;
+  SymInts strides;
+  SymInt offset = 0;
+};
+
+// The view a vjp rule has of a recorded call. Arguments are counted as in the schema.
+class Vjp {
+ public:
+  virtual ~Vjp() = default;
+  // The gradient that arrived for a result; undefined when none did.
+  virtual const Tensor& grad(int result = 0) const = 0;
+  virtual Tensor input(int argument) const = 0;
+  virtual std::vector<Tensor> inputs(int argument) const = 0;  // of a Tensor[] argument
+  virtual Tensor output(int result = 0) const = 0;
+  virtual const TensorShape& shape(int argument) const = 0;
+  virtual const TensorShape& shape(int argument, int element) const = 0;  // of a Tensor[] argument
+  // Whether the gradient of this tensor argument is wanted.
+  virtual bool wants(int argument) const = 0;
+  virtual bool wants(int argument, int element) const = 0;
+  // Arguments that are not tensors are always there.
+  virtual const Value& arg(int argument) const = 0;
+  // Whether a tensor argument was given at all, and how many tensors a list argument has.
+  virtual bool has(int argument) const = 0;
+  virtual int count(int argument) const = 0;
+
+  template <typename T>
+  T arg(int argument) const {
+    return boxing::Unboxed<T>(arg(argument)).get();
+  }
+  SymIntSpan sizes(int argument) const { return shape(argument).sizes; }
+};
+
+// The gradient for one tensor argument, or for each tensor of a list argument.
+struct Grad {
+  Grad() = default;
+  Grad(Tensor tensor) : tensor(std::move(tensor)) {}                    // NOLINT(google-explicit-constructor)
+  Grad(std::vector<Tensor> list) : list(std::move(list)), is_list(true) {}  // NOLINT(google-explicit-constructor)
+  Tensor tensor;
+  std::vector<Tensor> list;
+  bool is_list = false;
+};
+// Gradients in the order of the tensor arguments of the schema; an undefined one is zero. They may have the
+// broadcast sizes and the promoted type of the result: autograd sums and casts them to the argument's.
+using Grads = std::vector<Grad>;
+
+struct VjpRule {
+  Saves saves;
+  Grads (*rule)(const Vjp&) = nullptr;
+  // Results that can carry a gradient; others (indices, masks) are never differentiated.
+  uint32_t differentiable_results = ~0u;
+  explicit operator bool() const { return rule != nullptr; }
+};
+
+// Forward mode: the tangents of the results from those of the inputs. Reads the same saved things, and
+// `tangent(i)`. Where absent, it is derived by transposing the vjp.
+class Jvp {
+ public:
+  virtual ~Jvp() = default;
+  virtual Tensor input(int argument) const = 0;
+  virtual std::vector<Tensor> inputs(int argument) const = 0;
+  virtual Tensor output(int result = 0) const = 0;
+  // Undefined for an argument without one (a zero tangent).
+  virtual Tensor tangent(int argument) const = 0;
+  virtual std::vector<Tensor> tangents(int argument) const = 0;
+  virtual const Value& arg(int argument) const = 0;
+  virtual Args args() const = 0;
+};
+using JvpRule = std::vector<Tensor> (*)(const Jvp&);
+
+// --- batching ---------------------------------------------------------------------------------------------
+
+// A call under vmap with the wrappers taken off: each tensor argument has its batch dim, or -1 for none.
+class Batch {
+ public:
+  virtual ~Batch() = default;
+  virtual const Operator& op() const = 0;
+  virtual Args args() const = 0;
+  virtual int64_t batch_dim(int argument) const = 0;
+  virtual const std::vector<int64_t>& batch_dims(int argument) const = 0;  // of a Tensor[] argument
+  virtual SymInt batch_size() const = 0;
+  Tensor tensor(int argument) const { return args()[static_cast<size_t>(argument)].to_tensor(); }
+  template <typename T>
+  T arg(int argument) const {
+    return boxing::Unboxed<T>(args()[static_cast<size_t>(argument)]).get();
+  }
+};
+// Results with the batch dim of each, -1 for a result that is the same for the whole batch.
+struct Batched {
+  Value result;
+  std::vector<int64_t> dims;  // one for each tensor in `result`, lists flattened
+};
+using BatchRule = Batched (*)(const Batch&);
+
+// --- the rest ------------------------------------------------------------------------------------------------
+
+// One example call. Tensors are made anew for each use.
+struct Sample {
+  std::string name;
+  std::vector<Value> args;  // in schema order; trailing defaults may be left out
+};
+using Samples = std::vector<Sample>;
+
+struct OpDef {
+  const char* schema;
+  const char* inplace = nullptr;
+  const char* out = nullptr;
+  Traits traits = Traits::kNone;
+  // Shape and type of the results, from symbolic sizes. Typed as the kernel, with TensorSpec for Tensor.
+  Function meta = {};
+  KernelSet kernel = {};
+  // Set instead of a kernel where the operator *is* other operators.
+  KernelSet composite = {};
+  // The scalar function that a pointwise kernel runs; the code generator reads it too.
+  const cpu::PointwiseKernel* scalar = nullptr;
+  VjpRule vjp = {};
+  JvpRule jvp = nullptr;
+  BatchRule batch = nullptr;
+  // An optional lowering to the core set.
+  Function decompose = {};
+  // For a view: the base with `view`'s values in the viewed place: (base, view, the other arguments...).
+  Function inverse = {};
+  Samples (*samples)() = nullptr;
+};
+
+// Begins the definition of an operator, in namespace weft::ops:
+//   WEFT_OPERATOR(add_tensor) = {.schema = "aten::add.Tensor(...)", ...};
+// The generator finds the schemas by this word. The extern declaration lets its table refer to the definition;
+// the suffix keeps it from hiding the typed function of the same name.
+#define WEFT_OPERATOR(name)     \
+  extern const OpDef name##_op; \
+  constinit const OpDef name##_op
+
+}  // namespace weft

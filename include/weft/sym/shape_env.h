@@ -1,0 +1,189 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/base/ref.h"
+#include "weft/sym/expr.h"
+#include "weft/sym/sym_int.h"
+
+namespace weft {
+
+namespace sym {
+
+// How a dimension becomes a symbol.
+enum class DimPolicy : uint8_t {
+  kDuck,     // equal hints share a symbol and 0 and 1 are constants, as the environment's options say
+  kDynamic,  // a symbol of its own, whatever the hint
+  kStatic,   // the hint itself
+};
+
+enum class Backing : uint8_t {
+  kBacked,    // has a hint: comes from an input's size
+  kUnbacked,  // comes from data: `item()`, `nonzero()`
+};
+
+struct Symbol {
+  std::string name;
+  Type type = Type::kInt;
+  Backing backing = Backing::kBacked;
+  std::optional<Number> hint = {};
+  ValueRange range = {};
+  bool size_like = false;
+  std::vector<std::string> sources;  // "x.size(0)": every place that shares the symbol
+  const Expr* expr = nullptr;
+};
+
+// Where a question was asked: a source line, or for an implicit conversion the address of the code.
+struct Location {
+  std::string_view file;
+  std::string_view function;
+  uint32_t line = 0;
+  const void* address = nullptr;
+
+  Location() = default;
+  Location(const std::source_location& where)  // NOLINT(google-explicit-constructor)
+      : file(where.file_name()), function(where.function_name()), line(where.line()) {}
+  // "model.cc:41", through the symboliser when only an address is known.
+  std::string to_string() const;
+};
+
+// Turns a code address into "file:line"; set once by whoever owns debug information.
+using Symboliser = std::string (*)(const void* address);
+void set_symboliser(Symboliser symboliser);
+
+// A condition that the captured program relies on.
+struct Guard {
+  const Expr* condition = nullptr;
+  Location where;
+  std::string message;  // the text given to `check`
+
+  SymBool as_bool() const { return SymBool::from_expr(condition); }
+};
+
+using Bindings = std::unordered_map<const Expr*, Number>;
+
+}  // namespace sym
+
+// Owns symbols, expressions and what is known about them. Used by one thread at a time; values of it may be
+// destroyed on any thread, and keep it alive.
+//   auto env = ShapeEnv::create();
+//   SymInt n = env->create_symbol(8, "x.size(0)");
+//   guard(n % 4 == 0);      // true, and env->guards() has Eq(Mod(s0, 4), 0)
+class ShapeEnv : public RefCounted {
+ public:
+  struct Options {
+    bool duck_shape = true;           // equal hints share a symbol
+    bool specialize_zero_one = true;  // sizes 0 and 1 are constants, and other sizes are at least 2
+    bool record_guards = true;        // false: values are decided by their hints and nothing is remembered
+  };
+  static Ref<ShapeEnv> create() { return create(Options()); }
+  static Ref<ShapeEnv> create(Options options);
+  ~ShapeEnv();
+
+  const Options& options() const { return options_; }
+
+  // A size with an example value. `source` says where it comes from, for messages.
+  SymInt create_symbol(int64_t hint, std::string source, sym::DimPolicy policy = sym::DimPolicy::kDuck,
+                       std::optional<sym::ValueRange> range = std::nullopt);
+  SymFloat create_float_symbol(double hint, std::string source);
+  // Values that are only known at run time.
+  SymInt create_unbacked_int(std::string source = {}, sym::ValueRange range = {});
+  SymFloat create_unbacked_float(std::string source = {});
+  SymBool create_unbacked_bool(std::string source = {});
+
+  std::span<const sym::Symbol> symbols() const { return symbols_; }
+  // The symbol with this name; null when there is none.
+  const sym::Symbol* find_symbol(std::string_view name) const;
+  // The symbol of a symbolic value that is nothing but a symbol; null otherwise.
+  const sym::Symbol* symbol_of(const sym::Expr* expr) const;
+  // Gives a symbol another example value.
+  void set_hint(const sym::Expr* symbol, sym::Number value);
+  // Narrows what the symbol can be; an error when nothing is left.
+  void constrain(const sym::Expr* symbol, const sym::ValueRange& range);
+  void mark_size_like(const sym::Expr* symbol);
+
+  std::span<const sym::Guard> guards() const { return guards_; }
+  std::span<const sym::Guard> runtime_asserts() const { return runtime_asserts_; }
+  // The substitutions found from equalities, in the order of their symbols.
+  std::vector<std::pair<const sym::Expr*, const sym::Expr*>> replacements() const;
+  // From now on a question that would add a guard or an assertion is an error.
+  void freeze() { frozen_ = true; }
+  bool is_frozen() const { return frozen_; }
+
+  // The expression with everything known applied.
+  const sym::Expr* simplify(const sym::Expr* expr);
+  // The expression with symbols (or other subexpressions) replaced.
+  const sym::Expr* substitute(const sym::Expr* expr,
+                              const std::unordered_map<const sym::Expr*, const sym::Expr*>& map);
+  SymInt substitute(const SymInt& value, const std::unordered_map<const sym::Expr*, const sym::Expr*>& map);
+  // The value for given values of its symbols; nothing when one is missing or the value is undefined
+  // (division by zero, overflow).
+  std::optional<sym::Number> evaluate(const sym::Expr* expr, const sym::Bindings& bindings) const;
+  // The value at the hints.
+  std::optional<sym::Number> hint(const sym::Expr* expr) const;
+  // Bounds of an integer or truth value, from the ranges of its symbols and what was checked.
+  sym::ValueRange range(const sym::Expr* expr) const;
+  // The value when ranges and facts decide it.
+  std::optional<bool> decide(const sym::Expr* condition);
+  std::optional<int64_t> constant_value(const sym::Expr* expr);
+  // The symbols that the expression uses, in the order of their creation.
+  std::vector<const sym::Symbol*> free_symbols(const sym::Expr* expr) const;
+  // The constant as an expression of this environment.
+  const sym::Expr* constant(int64_t value);
+  // The expression of a value, plain or symbolic, in this environment.
+  const sym::Expr* expr_of(const SymInt& value);
+
+  // What the free functions `guard`, `guard_or`, `check` and `guard_int` do.
+  bool guard_bool(const sym::Expr* condition, const sym::Location& where);
+  bool guard_bool_or(const sym::Expr* condition, bool otherwise, const sym::Location& where);
+  int64_t guard_int(const sym::Expr* expr, const sym::Location& where);
+  double guard_float(const sym::Expr* expr, const sym::Location& where);
+  void check(const sym::Expr* condition, std::string_view message, const sym::Location& where);
+
+  sym::ExprPool& pool() { return *pool_; }
+  // How many expressions were made.
+  size_t pool_size() const;
+
+ private:
+  friend class sym::ExprPool;
+  explicit ShapeEnv(Options options);
+
+  const sym::Expr* add_symbol(sym::Symbol symbol);
+  int64_t name_count(std::string_view prefix);
+  void record(const sym::Expr* condition, std::string_view message, const sym::Location& where);
+  // One step of simplification (simplify.cc).
+  const sym::Expr* apply_known(const sym::Expr* expr);
+  const sym::Expr* exact_products(const sym::Expr* sum);
+  bool is_multiple(const sym::Expr* expr, const sym::Expr* divisor);
+  // Learning from a condition that holds (facts.cc).
+  void learn(const sym::Expr* condition);
+  void learn_one(const sym::Expr* condition);
+  void learn_equality(const sym::Expr* polynomial);
+  void learn_bound(const sym::Expr* polynomial, int64_t upper);
+  void narrow_symbols(const sym::Expr* polynomial, int64_t upper);
+  void narrow(const sym::Expr* symbol, const sym::ValueRange& range);
+  bool solve_for_symbol(const sym::Expr* polynomial);
+  void set_replacement(const sym::Expr* symbol, const sym::Expr* value);
+  std::optional<bool> decide_with_sizes_at_least_two(const sym::Expr* condition);
+
+  Options options_;
+  bool frozen_ = false;
+  std::vector<sym::Symbol> symbols_;
+  std::map<std::string, int64_t, std::less<>> name_counts_;
+  std::unordered_map<int64_t, const sym::Expr*> duck_;
+  std::vector<sym::Guard> guards_;
+  std::vector<sym::Guard> runtime_asserts_;
+  std::map<uint32_t, std::pair<const sym::Expr*, const sym::Expr*>> replacements_;  // by id of the key
+  std::unordered_map<const sym::Expr*, bool> facts_;
+  std::unique_ptr<sym::ExprPool> pool_;
+};
+
+}  // namespace weft

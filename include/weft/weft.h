@@ -1,0 +1,48 @@
+#pragma once
+
+// All of weft. Each header stands alone too, for programs that care about their compile time.
+
+// base: errors, types, devices, memory, threads, random numbers, JSON
+#include "weft/base/allocator.h"
+#include "weft/base/device.h"
+#include "weft/base/dtype.h"
+#include "weft/base/error.h"
+#include "weft/base/function_ref.h"
+#include "weft/base/json.h"
+#include "weft/base/numbers.h"
+#include "weft/base/parallel.h"
+#include "weft/base/random.h"
+#include "weft/base/ref.h"
+#include "weft/base/small_vector.h"
+
+// sym: sizes as expressions
+#include "weft/sym/expr.h"
+#include "weft/sym/shape_env.h"
+#include "weft/sym/sym_int.h"
+#include "weft/sym/value_range.h"
+
+// core: tensors and values
+#include "weft/core/scalar.h"
+#include "weft/core/spans.h"
+#include "weft/core/storage.h"
+#include "weft/core/tensor.h"
+#include "weft/core/tensor_impl.h"
+#include "weft/core/value.h"
+#include "weft/core/view_step.h"
+
+// ops: the operators, and how their calls are observed
+#include "weft/ops/boxing.h"
+#include "weft/ops/extension.h"
+#include "weft/ops/fake.h"
+#include "weft/ops/functions.h"
+#include "weft/ops/layers.h"
+#include "weft/ops/mode.h"
+#include "weft/ops/op_def.h"
+#include "weft/ops/operator.h"
+#include "weft/ops/operators.h"
+#include "weft/ops/schema.h"
+
+// autograd: gradients
+#include "weft/autograd/anomaly.h"
+#include "weft/autograd/autograd.h"
+#include "weft/autograd/grad_node.h"

@@ -1,0 +1,231 @@
+#include "autograd/engine.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "weft/autograd/anomaly.h"
+#include "weft/base/error.h"
+#include "weft/ops/functions.h"
+#include "weft/ops/layers.h"
+
+namespace weft::autograd {
+
+Tensor fit_gradient(const Tensor& grad, const ResultShape& shape, const GradNode& node) {
+  if (!grad.defined()) return grad;
+  Tensor fitted = grad;
+  bool same = static_cast<size_t>(fitted.dim()) == shape.sizes.size();
+  for (size_t d = 0; same && d < shape.sizes.size(); ++d)
+    same = guard_or(fitted.sizes()[d] == shape.sizes[d], true);
+  if (!same) {
+    require(static_cast<size_t>(fitted.dim()) >= shape.sizes.size(),
+            "Function {} returned an invalid gradient: got {} but expected shape compatible with {}", node.name(),
+            describe(grad), describe_sizes(shape.sizes));
+    fitted = sum_to_size(fitted, shape.sizes);
+  }
+  if (fitted.dtype() == shape.dtype) return fitted;
+  if (fitted.is_complex() && !is_complex(shape.dtype)) fitted = real(fitted);
+  return fitted.dtype() == shape.dtype ? fitted : fitted.to(shape.dtype);
+}
+
+namespace {
+
+// The state of one node in one run. Several threads may run over one graph, so it is not kept in the node.
+struct Task {
+  GradNode* node;
+  uint32_t waiting = 0;   // gradients still to come from nodes that run before it
+  bool needed = true;     // lies on a way to a wanted input
+  std::vector<Tensor> grads;
+};
+
+// Node pointers to task numbers: open addressing, since a run over a million nodes is mostly this.
+class TaskTable {
+ public:
+  TaskTable() : slots_(64, 0) {}
+  // The task of `node`, and whether it is new.
+  std::pair<uint32_t, bool> at(GradNode* node) {
+    if (tasks.size() * 2 >= slots_.size()) grow();
+    size_t slot = place(node);
+    if (slots_[slot]) return {slots_[slot] - 1, false};
+    tasks.push_back({node});
+    slots_[slot] = static_cast<uint32_t>(tasks.size());
+    return {static_cast<uint32_t>(tasks.size() - 1), true};
+  }
+  // The task of a node that is in the table; null otherwise.
+  Task* find(GradNode* node) {
+    size_t slot = place(node);
+    return slots_[slot] ? &tasks[slots_[slot] - 1] : nullptr;
+  }
+  std::vector<Task> tasks;
+
+ private:
+  size_t place(GradNode* node) const {
+    size_t mask = slots_.size() - 1;
+    size_t slot = (reinterpret_cast<uintptr_t>(node) >> 4) * 0x9E3779B97F4A7C15ull >> 20 & mask;
+    while (slots_[slot] && tasks[slots_[slot] - 1].node != node) slot = (slot + 1) & mask;
+    return slot;
+  }
+  void grow() {
+    std::vector<uint32_t> old(slots_.size() * 2, 0);
+    old.swap(slots_);
+    for (uint32_t number : old)
+      if (number) slots_[place(tasks[number - 1].node)] = number;
+  }
+  std::vector<uint32_t> slots_;
+};
+
+class Run {
+ public:
+  explicit Run(const BackwardRun& run) : run_(run), captured_(run.inputs.size()) {}
+
+  std::vector<Tensor> operator()() {
+    discover();
+    if (!run_.inputs.empty()) mark_needed();
+    for (size_t i = 0; i < run_.roots.size(); ++i) {
+      const Edge& root = run_.roots[i];
+      deliver(table_.at(root.node.get()).first, root.result, run_.gradients[i]);
+    }
+    for (const Edge& root : run_.roots) make_ready(table_.at(root.node.get()).first);
+    while (!ready_.empty()) {
+      uint32_t task = ready_.top().second;
+      ready_.pop();
+      execute(task);
+    }
+    return std::move(captured_);
+  }
+
+ private:
+  // Counts, for every node within reach, how many gradients it waits for.
+  void discover() {
+    std::vector<uint32_t> stack;
+    for (const Edge& root : run_.roots)
+      if (auto [task, is_new] = table_.at(root.node.get()); is_new) stack.push_back(task);
+    while (!stack.empty()) {
+      GradNode* node = table_.tasks[stack.back()].node;
+      stack.pop_back();
+      for (const Edge& edge : node->next) {
+        if (!edge) continue;
+        auto [task, is_new] = table_.at(edge.node.get());
+        ++table_.tasks[task].waiting;
+        if (is_new) stack.push_back(task);
+      }
+    }
+  }
+
+  // Only nodes from which a wanted input can be reached are run. Later calls have larger numbers, so in
+  // ascending order every node comes after those that its gradients go to; leaves have none.
+  void mark_needed() {
+    for (Task& task : table_.tasks) task.needed = false;
+    std::vector<uint32_t> order(table_.tasks.size());
+    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    auto rank = [&](uint32_t i) { return table_.tasks[i].node->sequence + 1; };  // a leaf's wraps to 0
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
+    for (const Edge& input : run_.inputs)
+      if (Task* task = input ? table_.find(input.node.get()) : nullptr) task->needed = true;
+    for (uint32_t i : order) {
+      Task& task = table_.tasks[i];
+      for (const Edge& edge : task.node->next)
+        if (edge && table_.find(edge.node.get())->needed) task.needed = true;
+    }
+  }
+
+  void deliver(uint32_t task, uint32_t result, const Tensor& grad) {
+    Task& t = table_.tasks[task];
+    if (t.grads.size() < t.node->results.size()) t.grads.resize(std::max<size_t>(t.node->results.size(), 1));
+    Tensor& held = t.grads[result];
+    if (!grad.defined()) return;
+    if (!held.defined()) held = grad;
+    else held = sum_of(held, grad);
+  }
+
+  // Accumulates in place when this run is the only owner of the sum so far.
+  Tensor sum_of(const Tensor& held, const Tensor& grad) {
+    bool sole = held.impl()->use_count() == 1 && held.storage()->use_count() == 1;
+    if (sole && !run_.create_graph && !(held.flags() & ~layer::kKernelDetour) && held.is_contiguous() && !grad.impl()->box)
+      return held.add_(grad);
+    return held.add(grad);
+  }
+
+  void make_ready(uint32_t task) {
+    Task& t = table_.tasks[task];
+    if (t.waiting == 0 && t.needed && !t.grads.empty()) {
+      ready_.emplace(t.node->sequence, task);
+      t.waiting = UINT32_MAX;  // once only: a root may be listed twice
+    }
+  }
+
+  void run_pre_hooks(GradNode& node, std::vector<Tensor>& grads) {
+    if (!node.hooks) return;
+    for (const auto& entry : node.hooks->pre) {
+      if (!grads[entry.result].defined()) continue;
+      Tensor replaced = entry.hook(grads[entry.result]);
+      if (replaced.defined()) grads[entry.result] = replaced;
+    }
+    for (auto& [result, slot] : node.hooks->retained)
+      if (grads[result].defined()) slot->grad = grads[result];
+  }
+
+  void capture(const GradNode& node, const std::vector<Tensor>& grads) {
+    for (size_t i = 0; i < run_.inputs.size(); ++i)
+      if (run_.inputs[i].node.get() == &node) captured_[i] = grads[run_.inputs[i].result];
+  }
+
+  bool is_wanted_leaf_only(const GradNode& node) const { return node.next.empty() && !run_.inputs.empty(); }
+
+  void check_nan(const GradNode& node, const std::vector<Tensor>& grads) {
+    for (size_t i = 0; i < grads.size(); ++i)
+      if (grads[i].defined() && is_differentiable(grads[i].dtype()))
+        require(!grads[i].ne(grads[i]).any().item().to_bool(),
+                "Function '{}' returned nan values in its {}th output. The forward call was made{}", node.name(), i,
+                node.forward_trace ? *node.forward_trace : " outside of anomaly mode");
+  }
+
+  void execute(uint32_t number) {
+    Ref<GradNode> node(table_.tasks[number].node);
+    std::vector<Tensor> grads = std::move(table_.tasks[number].grads);
+    for (size_t i = 0; i < grads.size(); ++i) grads[i] = fit_gradient(grads[i], node->results[i], *node);
+    run_pre_hooks(*node, grads);
+    if (!run_.inputs.empty()) capture(*node, grads);
+    if (is_wanted_leaf_only(*node)) return;
+    std::vector<Tensor> result_grads;
+    bool has_post = node->hooks && !node->hooks->post.empty();
+    if (has_post) result_grads = grads;
+    std::vector<Tensor> out = [&] {
+      if (!node->forward_trace) return node->apply(std::move(grads));
+      auto describe_call = [&] { return fmt::format("running the backward of {}, called{}", node->name(), *node->forward_trace); };
+      While scope(describe_call);
+      return node->apply(std::move(grads));
+    }();
+    if (has_post)
+      for (auto& [id, hook] : node->hooks->post) hook(out, result_grads);
+    if (!run_.retain_graph) node->release_saved();
+    if (anomaly_checks_nan()) check_nan(*node, out);
+    pass_on(*node, out);
+  }
+
+  void pass_on(GradNode& node, std::vector<Tensor>& out) {
+    for (size_t i = 0; i < node.next.size(); ++i) {
+      const Edge& edge = node.next[i];
+      if (!edge) continue;
+      uint32_t task = table_.at(edge.node.get()).first;
+      --table_.tasks[task].waiting;
+      Tensor grad = i < out.size() ? std::move(out[i]) : Tensor();
+      if (table_.tasks[task].needed) deliver(task, edge.result, grad);
+      make_ready(task);
+    }
+  }
+
+  const BackwardRun& run_;
+  TaskTable table_;
+  std::vector<Tensor> captured_;
+  std::priority_queue<std::pair<uint64_t, uint32_t>> ready_;
+};
+
+}  // namespace
+
+std::vector<Tensor> run_backward(const BackwardRun& run) {
+  FullStackScope stack;
+  GradModeScope grad_mode(run.create_graph);
+  return Run(run)();
+}
+
+}  // namespace weft::autograd

@@ -1,0 +1,99 @@
+#include "weft/autograd/grad_node.h"
+
+#include <atomic>
+
+#include "autograd/leaf_node.h"
+#include "autograd/view_history.h"
+#include "weft/ops/layers.h"
+
+namespace weft {
+namespace {
+// One count for all threads: a graph may be built by several, and a node must number higher than its inputs.
+std::atomic<uint64_t> next_sequence{1};
+// Nodes whose count fell to zero while another one was being freed on this thread.
+thread_local std::vector<GradNode*>* dying = nullptr;
+}  // namespace
+
+GradNode::GradNode() : sequence(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+GradNode::~GradNode() = default;
+
+void GradNode::release_last(GradNode* node) noexcept {
+  if (dying) {
+    dying->push_back(node);
+    return;
+  }
+  std::vector<GradNode*> queue;
+  dying = &queue;
+  delete node;
+  while (!queue.empty()) {
+    GradNode* next = queue.back();
+    queue.pop_back();
+    delete next;
+  }
+  dying = nullptr;
+}
+
+NodeHooks& GradNode::ensure_hooks() {
+  if (!hooks) hooks = std::make_unique<NodeHooks>();
+  return *hooks;
+}
+
+VariableMeta::~VariableMeta() {
+  if (leaf_node) static_cast<LeafNode*>(leaf_node.get())->forget_variable();
+}
+
+namespace autograd {
+
+VariableMeta* variable_meta_or_null(const Tensor& tensor) {
+  return static_cast<VariableMeta*>(tensor.impl()->autograd.get());
+}
+
+VariableMeta& variable_meta(const Tensor& tensor) {
+  TensorImpl* impl = tensor.impl();
+  if (!impl->autograd) impl->autograd = make_ref<VariableMeta>();
+  return *static_cast<VariableMeta*>(impl->autograd.get());
+}
+
+Edge gradient_edge(const Tensor& tensor) {
+  if (!tensor.defined() || !tensor.requires_grad()) return {};
+  refresh_view_history(tensor);
+  VariableMeta& meta = variable_meta(tensor);
+  if (meta.grad_fn) return {meta.grad_fn, meta.result};
+  if (!meta.leaf_node) meta.leaf_node = Ref<GradNode>(new LeafNode(tensor));
+  return {meta.leaf_node, 0};
+}
+
+Ref<GradNode> grad_fn(const Tensor& tensor) {
+  refresh_view_history(tensor);
+  VariableMeta* meta = variable_meta_or_null(tensor);
+  return meta ? meta->grad_fn : nullptr;
+}
+
+void set_history(const Tensor& tensor, const Ref<GradNode>& node) {
+  VariableMeta& meta = variable_meta(tensor);
+  meta.grad_fn = node;
+  meta.result = static_cast<uint32_t>(node->results.size());
+  meta.leaf_node.reset();
+  meta.view_version = tensor.version();
+  node->results.push_back({tensor.dtype(), tensor.device(), SymInts(tensor.sizes())});
+  tensor.impl()->set_flags(layer::kAutograd);
+}
+
+Tensor shallow_copy(const Tensor& tensor) {
+  Tensor copy = alias_with(tensor, tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  TensorImpl* impl = copy.impl();
+  impl->set_flags(tensor.flags() & ~layer::kAutograd);
+  impl->box = tensor.impl()->box;
+  impl->share_serial(*tensor.impl());
+  return copy;
+}
+
+}  // namespace autograd
+
+NoGrad::NoGrad() : saved_(layer_state().grad_mode) { layer_state().grad_mode = false; }
+NoGrad::~NoGrad() { layer_state().grad_mode = saved_; }
+EnableGrad::EnableGrad() : saved_(layer_state().grad_mode) { layer_state().grad_mode = true; }
+EnableGrad::~EnableGrad() { layer_state().grad_mode = saved_; }
+bool is_grad_enabled() { return layer_state().grad_mode; }
+
+}  // namespace weft

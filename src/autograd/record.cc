@@ -1,0 +1,135 @@
+#include "autograd/record.h"
+
+#include "autograd/op_node.h"
+#include "autograd/view_history.h"
+#include "weft/autograd/anomaly.h"
+#include "weft/base/error.h"
+#include "weft/ops/functions.h"
+#include "weft/ops/layers.h"
+
+namespace weft::autograd {
+namespace {
+
+// Stands on the tape for an operator whose derivative weft does not have.
+class NotImplementedNode final : public GradNode {
+ public:
+  explicit NotImplementedNode(const Operator& op) : op_(op) {}
+  std::string name() const override { return "NotImplemented"; }
+  std::vector<Tensor> apply(std::vector<Tensor>) override {
+    unsupported("derivative for {} is not implemented", op_.name());
+  }
+
+ private:
+  const Operator& op_;
+};
+
+template <typename F>
+void for_each_result(const Value& result, F f) {
+  if (!result.is_sequence()) return f(result, 0);
+  int i = 0;
+  for (const Value& element : result.elements()) f(element, i++);
+}
+
+bool is_argument(const Tensor& tensor, Args args) {
+  for (const Value& value : args)
+    if (value.is_tensor() && value.tensor_ref().is_same(tensor)) return true;
+  return false;
+}
+
+// Results that are lists inside a tuple do not occur among differentiable operators.
+void set_histories(const Ref<GradNode>& node, uint32_t differentiable, Args args, const Value& result) {
+  for_each_result(result, [&](const Value& value, int i) {
+    bool carries = value.is_tensor() && is_differentiable(value.tensor_ref().dtype()) &&
+                   (i >= 32 || (differentiable >> i & 1)) && !is_argument(value.tensor_ref(), args);
+    if (carries) set_history(value.tensor_ref(), node);
+    else node->results.push_back({});
+  });
+}
+
+Value record_not_implemented(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
+  Value result = call_below(args);
+  Ref<GradNode> node(new NotImplementedNode(op));
+  set_histories(node, ~0u, args, result);
+  return result;
+}
+
+Value record_functional(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
+  Ref<OpNode> node(new OpNode(op, args));
+  node->connect(args);
+  node->save_inputs(args);
+  note_forward_call(*node);
+  Value result = call_below(args);
+  set_histories(node, op.def().vjp.differentiable_results, args, result);
+  node->save_outputs(result);
+  return result;
+}
+
+size_t written_argument(const Operator& op) {
+  const auto& written = op.info().written;
+  for (size_t i = 0; i < written.size(); ++i)
+    if (written[i]) return i;
+  return written.size();
+}
+
+Value record_inplace(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
+  const Operator& functional = op.functional();
+  size_t at = written_argument(op);
+  const Tensor self = args[at].to_tensor();
+  check_inplace(self, true);
+  if (functional.has(Traits::kNotDifferentiable) || !functional.def().vjp) {
+    require(functional.has(Traits::kNotDifferentiable), "{}: the derivative of the in-place form is not implemented", op.name());
+    return call_below(args);
+  }
+  Ref<OpNode> node(new OpNode(functional, args));
+  node->connect(args);
+  node->save_inputs(args);
+  // The call writes over the values that the rule wants to see: keep a copy of them.
+  if (functional.def().vjp.saves.inputs >> at & 1) {
+    Tensor copy = [&] {
+      NoGrad no_grad;
+      return self.clone();
+    }();
+    node->save_input(at, copy);
+  }
+  note_forward_call(*node);
+  Value result = call_below(args);
+  rebase_history(self, node);
+  node->save_outputs(self);
+  return result;
+}
+
+}  // namespace
+
+bool any_requires_grad(Args args) {
+  for (const Value& value : args) {
+    if (value.is_tensor() && value.tensor_ref().requires_grad()) return true;
+    if (value.is_sequence())
+      for (const Value& element : value.elements())
+        if (element.is_tensor() && element.tensor_ref().requires_grad()) return true;
+  }
+  return false;
+}
+
+Value record_call(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
+  if (!is_grad_enabled() || !any_requires_grad(args)) return call_below(args);
+  if (op.form() == OpForm::kOut)
+    fail("{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+         "requires grad.", op.schema().name);
+  if (op.info().is_mutable) return record_inplace(op, args, call_below);
+  if (op.has(Traits::kNotDifferentiable)) return call_below(args);
+  if (!op.def().vjp) return record_not_implemented(op, args, call_below);
+  return record_functional(op, args, call_below);
+}
+
+}  // namespace weft::autograd
+
+namespace weft {
+
+Value layers::autograd(const Operator& op, Args args) {
+  return autograd::record_call(op, args, [&](Args below) {
+    MaskScope scope(layer::below(layer::kAutograd));
+    return dispatch::redispatch(op, below);
+  });
+}
+
+}  // namespace weft

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "weft/autograd/grad_node.h"
+#include "weft/core/view_step.h"
+
+namespace weft::autograd {
+
+// The view that `step` describes, taken of `base` instead of its own base.
+Tensor replay_view(const Ref<ViewStep>& step, const Tensor& base);
+
+// A view whose base was written to since has an old history: it is made anew by replaying the view.
+void refresh_view_history(const Tensor& tensor);
+
+// After an in-place call on a tensor whose values now come from `node`: the tensor, and for a view its base,
+// take their new histories.
+void rebase_history(const Tensor& self, const Ref<GradNode>& node);
+
+// Refuses in-place calls whose gradient could not be right: on leaves, on views of leaves, on views made under
+// no_grad or by operators with several results. `op_requires_grad`: whether the result will require a gradient.
+void check_inplace(const Tensor& self, bool op_requires_grad);
+
+}  // namespace weft::autograd

@@ -1,0 +1,42 @@
+#include "weft/base/random.h"
+
+namespace weft {
+
+Generator::Generator(uint64_t seed) : data_(make_ref<detail::GeneratorData>()) { data_->state.seed = seed; }
+
+void Generator::manual_seed(uint64_t seed) { set_state({.seed = seed, .offset = 0}); }
+uint64_t Generator::seed() const { return state().seed; }
+uint64_t Generator::offset() const { return state().offset; }
+uint64_t Generator::advance(uint64_t blocks) { return reserve(blocks).offset; }
+
+RandomStream Generator::reserve(uint64_t blocks) {
+  std::lock_guard lock(data_->mutex);
+  RandomStream stream{data_->state.seed, data_->state.offset};
+  data_->state.offset += blocks;
+  return stream;
+}
+
+GeneratorState Generator::state() const {
+  std::lock_guard lock(data_->mutex);
+  return data_->state;
+}
+
+void Generator::set_state(const GeneratorState& state) {
+  std::lock_guard lock(data_->mutex);
+  data_->state = state;
+}
+
+Generator Generator::clone() const {
+  Generator copy;
+  copy.set_state(state());
+  return copy;
+}
+
+Generator& default_generator() {
+  static Generator& generator = *new Generator;  // never destroyed: static objects may still draw
+  return generator;
+}
+
+void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
+
+}  // namespace weft

@@ -1,0 +1,103 @@
+#include "weft/core/tensor.h"
+
+#include <fmt/format.h>
+
+namespace weft {
+
+SymInt Tensor::size(int64_t dim) const { return sizes()[static_cast<size_t>(normalize_dim(dim, this->dim()))]; }
+SymInt Tensor::stride(int64_t dim) const { return strides()[static_cast<size_t>(normalize_dim(dim, this->dim()))]; }
+
+void Tensor::refuse_symbolic() const {
+  unsupported("the sizes of {} are symbolic here, and plain integers were asked for; use sizes() instead of plain_sizes()",
+              describe(*this));
+}
+
+void* Tensor::checked_data(DType expected) const {
+  require(defined(), "data: the tensor is undefined");
+  require(dtype() == expected, "data: expected a tensor of {} but it is {}; convert it with to({}) first",
+          dtype_name(expected), describe(*this), dtype_name(expected));
+  require(storage()->has_memory(), "data: {} on {} has no memory; only its shape is known", describe(*this),
+          device().to_string());
+  return impl_->data();
+}
+
+TensorSpec contiguous_spec(SymIntSpan sizes, DType dtype, Device device) {
+  return {dtype, device, SymInts(sizes), contiguous_strides(sizes)};
+}
+
+namespace {
+
+// The bytes that a dense or strided geometry reaches; symbolic ones need no memory and count as 0.
+size_t bytes_reached(SymIntSpan sizes, SymIntSpan strides, DType dtype) {
+  int64_t last = 0;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d].is_symbolic() || strides[d].is_symbolic()) return 0;
+    int64_t size = sizes[d].plain(), reach = 0;
+    if (size == 0) return 0;
+    bool overflow = __builtin_mul_overflow(size - 1, strides[d].plain(), &reach);
+    overflow |= __builtin_add_overflow(last, reach, &last);
+    require(!overflow && last <= INT64_MAX / 32, "a tensor of sizes {} and type {} needs more bytes than can be addressed",
+            describe_sizes(sizes), dtype_name(dtype));
+  }
+  return static_cast<size_t>(last + 1) * static_cast<size_t>(item_size(dtype));
+}
+
+void refuse_negative_sizes(SymIntSpan sizes) {
+  for (const SymInt& size : sizes)
+    if (!size.is_symbolic())
+      require(size.plain() >= 0, "Trying to create tensor with negative dimension {}: {}", size.plain(),
+              describe_sizes(sizes));
+}
+
+}  // namespace
+
+Tensor allocate(const TensorSpec& spec) {
+  refuse_negative_sizes(spec.sizes);
+  size_t bytes = bytes_reached(spec.sizes, spec.strides, spec.dtype);
+  auto impl = make_ref<TensorImpl>(Storage::allocate(bytes, spec.device), spec.dtype, spec.device);
+  impl->set_geometry(spec.sizes, spec.strides);
+  return Tensor(std::move(impl));
+}
+
+Tensor allocate_contiguous(SymIntSpan sizes, DType dtype, Device device) {
+  size_t elements = 1;
+  for (const SymInt& size : sizes) {
+    if (size.is_symbolic() || size.plain() < 0 || size.plain() >= (int64_t{1} << 31)) [[unlikely]]
+      return allocate(contiguous_spec(sizes, dtype, device));
+    if (__builtin_mul_overflow(elements, static_cast<size_t>(size.plain()), &elements) || elements >> 55)
+      return allocate(contiguous_spec(sizes, dtype, device));
+  }
+  size_t bytes = elements * static_cast<size_t>(item_size(dtype));
+  auto impl = make_ref<TensorImpl>(Storage::allocate(bytes, device), dtype, device);
+  impl->set_contiguous(sizes);
+  return Tensor(std::move(impl));
+}
+
+Tensor alias_with(const Tensor& source, SymIntSpan sizes, SymIntSpan strides, const SymInt& offset) {
+  auto impl = make_ref<TensorImpl>(source.storage(), source.dtype(), source.device());
+  constexpr uint32_t kept = tensor_flag::kConjugate | tensor_flag::kNegative | layer::kFake | layer::kKernelDetour |
+                            tensor_flag::kInference;
+  impl->set_flags(source.flags() & kept);
+  impl->set_geometry(sizes, strides, offset);
+  return Tensor(std::move(impl));
+}
+
+std::string SizesText::str() const {
+  std::string text = "[";
+  for (size_t d = 0; d < sizes.size(); ++d) text += (d ? ", " : "") + sizes[d].to_string();
+  return text + "]";
+}
+
+std::string TensorText::str() const {
+  if (!tensor.defined()) return "undefined";
+  return std::string(short_name(tensor.dtype())) + SizesText{tensor.sizes()}.str();
+}
+
+int64_t normalize_dim(int64_t dim, int64_t rank) {
+  int64_t range = rank == 0 ? 1 : rank;
+  require(dim >= -range && dim < range, "Dimension out of range (expected to be in range of [{}, {}], but got {})",
+          -range, range - 1, dim);
+  return dim < 0 ? dim + range : dim;
+}
+
+}  // namespace weft

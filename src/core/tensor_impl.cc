@@ -1,0 +1,181 @@
+#include "weft/core/tensor_impl.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "weft/base/error.h"
+#include "weft/core/tensor.h"
+#include "weft/core/view_step.h"
+
+namespace weft {
+
+AutogradMeta::~AutogradMeta() = default;
+TensorBox::~TensorBox() = default;
+
+TensorImpl::TensorImpl(Ref<Storage> storage, DType dtype, Device device)
+    : flags_(device.is_cpu() ? 0 : layer::kKernelDetour), dtype_(dtype), device_(device), storage_(std::move(storage)) {}
+
+TensorImpl::~TensorImpl() {
+  if (view) view->forget_view();
+}
+
+SymInt TensorImpl::numel() const {
+  if (!is_symbolic()) return numel_;
+  SymInt product = 1;
+  for (const SymInt& size : sizes_) product = product * size;
+  return product;
+}
+
+void TensorImpl::note_symbolic() {
+  bool symbolic = offset_.is_symbolic() || !sizes().is_plain() || !strides().is_plain();
+  if (!symbolic) [[likely]] {
+    if (flags_ & tensor_flag::kSymbolic) {
+      clear_flags(tensor_flag::kSymbolic);
+      if (device_.is_cpu() && !(flags_ & (tensor_flag::kConjugate | tensor_flag::kNegative)))
+        clear_flags(layer::kKernelDetour);
+    }
+    int64_t product = 1;
+    for (const SymInt& size : sizes_) {
+      require(!__builtin_mul_overflow(product, size.plain(), &product),
+              "a tensor of sizes {} has more elements than an int64 can count", describe_sizes(sizes()));
+    }
+    numel_ = product;
+  } else {
+    set_flags(tensor_flag::kSymbolic | layer::kKernelDetour);
+  }
+}
+
+void TensorImpl::set_geometry(SymIntSpan sizes, SymIntSpan strides, SymInt offset) {
+  invariant(sizes.size() == strides.size(), "{} sizes but {} strides", sizes.size(), strides.size());
+  // The spans may look into this very tensor.
+  SymInts new_sizes(sizes), new_strides(strides);
+  sizes_ = std::move(new_sizes);
+  strides_ = std::move(new_strides);
+  offset_ = std::move(offset);
+  layout_ = 0;
+  note_symbolic();
+}
+
+void TensorImpl::set_contiguous(SymIntSpan sizes) {
+  if (sizes.data() != sizes_.data()) sizes_ = SymInts(sizes);
+  offset_ = 0;
+  strides_ = contiguous_strides(this->sizes());
+  note_symbolic();
+  layout_ = kContiguousKnown | kContiguous;
+}
+
+void TensorImpl::set_storage(Ref<Storage> storage) { storage_ = std::move(storage); }
+
+namespace {
+
+// Whether the strides are those of memory where `order` lists dims from the fastest to the slowest. Dims of
+// size 1 may have any stride. Undecided symbolic sizes answer no, without a guard.
+template <typename Order>
+bool is_dense_in_order(SymIntSpan sizes, SymIntSpan strides, const Order& order) {
+  SymInt expected = 1;
+  for (auto d : order) {
+    if (guard_or(sizes[d] == 1, false)) continue;
+    if (!guard_or(strides[d] == expected, false)) return false;
+    expected = expected * sizes[d];
+  }
+  return true;
+}
+
+bool is_empty(SymIntSpan sizes) {
+  for (const SymInt& size : sizes)
+    if (guard_or(size == 0, false)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool TensorImpl::decide_contiguous() const {
+  bool contiguous = true;
+  if (!is_symbolic()) {
+    int64_t expected = 1;
+    for (size_t d = sizes_.size(); numel_ != 0 && d-- > 0;) {
+      int64_t size = sizes_[d].plain();
+      if (size == 1) continue;
+      if (strides_[d].plain() != expected) {
+        contiguous = false;
+        break;
+      }
+      expected *= size;
+    }
+  } else {
+    SmallVector<size_t, 6> order;
+    for (size_t d = sizes_.size(); d-- > 0;) order.push_back(d);
+    contiguous = is_empty(sizes()) || is_dense_in_order(sizes(), strides(), order);
+  }
+  layout_ = static_cast<uint8_t>(kContiguousKnown | (contiguous ? kContiguous : 0));
+  return contiguous;
+}
+
+bool TensorImpl::is_contiguous(MemoryFormat format) const {
+  if (format == MemoryFormat::kContiguous || format == MemoryFormat::kPreserve) return is_contiguous();
+  return has_format(sizes(), strides(), format);
+}
+
+bool TensorImpl::is_non_overlapping_and_dense() const {
+  if (is_contiguous()) return true;
+  SmallVector<size_t, 6> order;
+  for (size_t d = 0; d < sizes_.size(); ++d)
+    if (!guard_or(sizes_[d] == 1, false)) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return guard_or(strides_[a] < strides_[b], false); });
+  return is_empty(sizes()) || is_dense_in_order(sizes(), strides(), order);
+}
+
+uint64_t TensorImpl::serial() const {
+  static std::atomic<uint64_t> next{1};
+  if (!serial_) serial_ = next.fetch_add(1, std::memory_order_relaxed);
+  return serial_;
+}
+
+SymInts contiguous_strides(SymIntSpan sizes) {
+  SymInts strides(sizes.size());
+  SymInt running = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = running;
+    if (sizes[d].is_symbolic()) running = running * max(sizes[d], SymInt(1));
+    else if (sizes[d].plain() > 1) running = running * sizes[d];
+  }
+  return strides;
+}
+
+namespace {
+// Dims from the fastest to the slowest in memory: channels, then space from the last dim up, then batch.
+SmallVector<size_t, 6> channels_last_order(size_t rank) {
+  SmallVector<size_t, 6> order{1};
+  for (size_t d = rank - 1; d >= 2; --d) order.push_back(d);
+  order.push_back(0);
+  return order;
+}
+size_t rank_of(MemoryFormat format) { return format == MemoryFormat::kChannelsLast3d ? 5 : 4; }
+}  // namespace
+
+SymInts strides_of_format(SymIntSpan sizes, MemoryFormat format) {
+  if (format == MemoryFormat::kContiguous || format == MemoryFormat::kPreserve) return contiguous_strides(sizes);
+  require(sizes.size() == rank_of(format), "required rank {} tensor to use {} format, but got sizes {}",
+          rank_of(format), memory_format_name(format), describe_sizes(sizes));
+  SymInts strides(sizes.size());
+  SymInt running = 1;
+  for (size_t d : channels_last_order(sizes.size())) {
+    strides[d] = running;
+    running = running * (d == 0 ? SymInt(1) : max(sizes[d], SymInt(1)));
+  }
+  return strides;
+}
+
+bool has_format(SymIntSpan sizes, SymIntSpan strides, MemoryFormat format) {
+  if (sizes.size() != rank_of(format)) return false;
+  SymInt expected = 1;
+  for (size_t d : channels_last_order(sizes.size())) {
+    if (guard_or(sizes[d] == 1, false)) continue;
+    if (!guard_or(strides[d] == expected, false)) return false;
+    expected = expected * sizes[d];
+  }
+  return true;
+}
+
+}  // namespace weft

@@ -1,0 +1,323 @@
+#include "weft/core/value.h"
+
+#include <fmt/format.h>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+ValueObject::~ValueObject() = default;
+
+namespace {
+
+template <typename T>
+struct Box : RefCounted {
+  explicit Box(T value) : value(std::move(value)) {}
+  T value;
+};
+
+template <typename T>
+void* boxed(T value) {
+  return Ref<Box<T>>(new Box<T>(std::move(value))).detach();
+}
+template <typename T>
+T& unboxed(void* counted) {
+  return static_cast<Box<T>*>(counted)->value;
+}
+
+// Calls f with the counted object as its own type.
+template <typename F>
+void visit_counted(Value::Kind kind, void* counted, F f) {
+  using Kind = Value::Kind;
+  switch (kind) {
+    case Kind::kTensor: return f(static_cast<TensorImpl*>(counted));
+    case Kind::kSymInt: return f(static_cast<Box<SymInt>*>(counted));
+    case Kind::kSymFloat: return f(static_cast<Box<SymFloat>*>(counted));
+    case Kind::kSymBool: return f(static_cast<Box<SymBool>*>(counted));
+    case Kind::kComplex: return f(static_cast<Box<Complex<double>>*>(counted));
+    case Kind::kString: return f(static_cast<Box<std::string>*>(counted));
+    case Kind::kGenerator: return f(static_cast<Box<Generator>*>(counted));
+    case Kind::kList:
+    case Kind::kTuple: return f(static_cast<Box<ValueList>*>(counted));
+    case Kind::kDict: return f(static_cast<Box<Dict>*>(counted));
+    case Kind::kObject: return f(static_cast<ValueObject*>(counted));
+    default: return;
+  }
+}
+
+}  // namespace
+
+void Value::add_ref() const noexcept {
+  visit_counted(kind_, payload_.counted, [](auto* object) { object->add_ref(); });
+}
+void Value::drop() noexcept {
+  visit_counted(kind_, payload_.counted, []<typename T>(T* object) {
+    if (object->drop_ref()) T::release_last(object);
+  });
+}
+
+Value::Value(const SymInt& v) {
+  if (auto plain = v.maybe_plain()) {
+    kind_ = Kind::kInt;
+    payload_.integer = *plain;
+  } else {
+    payload_.counted = boxed(v);
+    kind_ = Kind::kSymInt;
+  }
+}
+Value::Value(const SymFloat& v) {
+  if (auto plain = v.maybe_plain()) {
+    kind_ = Kind::kDouble;
+    payload_.real = *plain;
+  } else {
+    payload_.counted = boxed(v);
+    kind_ = Kind::kSymFloat;
+  }
+}
+Value::Value(const SymBool& v) {
+  if (!v.is_symbolic()) {
+    kind_ = Kind::kBool;
+    payload_.integer = v.plain();
+  } else {
+    payload_.counted = boxed(v);
+    kind_ = Kind::kSymBool;
+  }
+}
+Value::Value(Complex<double> v) : kind_(Kind::kComplex) { payload_.counted = boxed(v); }
+Value::Value(const Scalar& v) : Value(std::visit([](const auto& x) { return Value(x); }, v.value())) {}
+Value::Value(std::string_view v) : kind_(Kind::kString) { payload_.counted = boxed(std::string(v)); }
+Value::Value(const Generator& v) : kind_(Kind::kGenerator) { payload_.counted = boxed(v); }
+Value::Value(const Dict& v) : kind_(Kind::kDict) { payload_.counted = boxed(v); }
+
+Value Value::list(ValueList elements) {
+  Value value;
+  value.payload_.counted = boxed(std::move(elements));
+  value.kind_ = Kind::kList;
+  return value;
+}
+Value Value::tuple(ValueList elements) {
+  Value value = list(std::move(elements));
+  value.kind_ = Kind::kTuple;
+  return value;
+}
+
+std::string_view Value::kind_name() const {
+  switch (kind_) {
+    case Kind::kNone: return "None";
+    case Kind::kBool: return "a bool";
+    case Kind::kInt: return "an integer";
+    case Kind::kDouble: return "a real number";
+    case Kind::kDType: return "a dtype";
+    case Kind::kDevice: return "a device";
+    case Kind::kLayout: return "a layout";
+    case Kind::kMemoryFormat: return "a memory format";
+    case Kind::kTensor: return "a tensor";
+    case Kind::kSymInt: return "a symbolic integer";
+    case Kind::kSymFloat: return "a symbolic real number";
+    case Kind::kSymBool: return "a symbolic bool";
+    case Kind::kComplex: return "a complex number";
+    case Kind::kString: return "a string";
+    case Kind::kGenerator: return "a generator";
+    case Kind::kList: return "a list";
+    case Kind::kTuple: return "a tuple";
+    case Kind::kDict: return "a dictionary";
+    case Kind::kObject: return "an object";
+  }
+  return "nothing";
+}
+
+void Value::wrong_kind(const char* wanted) const { fail("expected {} but got {} ({})", wanted, kind_name(), to_string()); }
+
+bool Value::to_bool() const {
+  if (kind_ == Kind::kBool || kind_ == Kind::kInt) return payload_.integer != 0;
+  if (kind_ == Kind::kSymBool) return guard(unboxed<SymBool>(payload_.counted));
+  wrong_kind("a bool");
+}
+int64_t Value::to_int() const {
+  if (kind_ == Kind::kInt || kind_ == Kind::kBool) return payload_.integer;
+  if (kind_ == Kind::kSymInt) return guard_int(unboxed<SymInt>(payload_.counted));
+  wrong_kind("an integer");
+}
+double Value::to_double() const {
+  if (kind_ == Kind::kDouble) return payload_.real;
+  if (kind_ == Kind::kInt || kind_ == Kind::kBool) return static_cast<double>(payload_.integer);
+  if (kind_ == Kind::kSymFloat) return unboxed<SymFloat>(payload_.counted);
+  if (kind_ == Kind::kSymInt) return static_cast<double>(to_int());
+  wrong_kind("a real number");
+}
+DType Value::to_dtype() const {
+  if (kind_ != Kind::kDType) wrong_kind("a dtype");
+  return static_cast<DType>(payload_.integer);
+}
+Device Value::to_device() const {
+  if (kind_ != Kind::kDevice) wrong_kind("a device");
+  return payload_.device;
+}
+Layout Value::to_layout() const {
+  if (kind_ != Kind::kLayout) wrong_kind("a layout");
+  return static_cast<Layout>(payload_.integer);
+}
+MemoryFormat Value::to_memory_format() const {
+  if (kind_ != Kind::kMemoryFormat) wrong_kind("a memory format");
+  return static_cast<MemoryFormat>(payload_.integer);
+}
+Tensor Value::to_tensor() const {
+  if (kind_ == Kind::kNone) return {};
+  if (kind_ != Kind::kTensor) wrong_kind("a tensor");
+  return tensor_ref();
+}
+SymInt Value::to_sym_int() const {
+  if (kind_ == Kind::kSymInt) return unboxed<SymInt>(payload_.counted);
+  return to_int();
+}
+SymFloat Value::to_sym_float() const {
+  if (kind_ == Kind::kSymFloat) return unboxed<SymFloat>(payload_.counted);
+  if (kind_ == Kind::kSymInt) return sym_float(unboxed<SymInt>(payload_.counted));
+  return to_double();
+}
+SymBool Value::to_sym_bool() const {
+  if (kind_ == Kind::kSymBool) return unboxed<SymBool>(payload_.counted);
+  return to_bool();
+}
+Complex<double> Value::to_complex() const {
+  if (kind_ == Kind::kComplex) return unboxed<Complex<double>>(payload_.counted);
+  return to_double();
+}
+Scalar Value::to_scalar() const {
+  switch (kind_) {
+    case Kind::kBool: return payload_.integer != 0;
+    case Kind::kInt: return payload_.integer;
+    case Kind::kDouble: return payload_.real;
+    case Kind::kComplex: return unboxed<Complex<double>>(payload_.counted);
+    case Kind::kSymInt: return unboxed<SymInt>(payload_.counted);
+    case Kind::kSymFloat: return unboxed<SymFloat>(payload_.counted);
+    case Kind::kSymBool: return unboxed<SymBool>(payload_.counted);
+    default: wrong_kind("a number");
+  }
+}
+std::string_view Value::to_string_view() const {
+  if (kind_ != Kind::kString) wrong_kind("a string");
+  return unboxed<std::string>(payload_.counted);
+}
+Generator Value::to_generator() const {
+  if (kind_ != Kind::kGenerator) wrong_kind("a generator");
+  return unboxed<Generator>(payload_.counted);
+}
+const ValueList& Value::elements() const {
+  if (!is_sequence()) wrong_kind("a list or tuple");
+  return unboxed<ValueList>(payload_.counted);
+}
+ValueList& Value::mutable_elements() {
+  if (!is_sequence()) wrong_kind("a list or tuple");
+  return unboxed<ValueList>(payload_.counted);
+}
+const Dict& Value::to_dict() const {
+  if (kind_ != Kind::kDict) wrong_kind("a dictionary");
+  return unboxed<Dict>(payload_.counted);
+}
+const Ref<ValueObject> Value::to_object() const {
+  if (kind_ != Kind::kObject) wrong_kind("an object");
+  return Ref<ValueObject>(static_cast<ValueObject*>(payload_.counted));
+}
+
+bool Value::operator==(const Value& other) const {
+  if (kind_ != other.kind_) return false;
+  switch (kind_) {
+    case Kind::kNone: return true;
+    case Kind::kDouble: return payload_.real == other.payload_.real;
+    case Kind::kDevice: return payload_.device == other.payload_.device;
+    case Kind::kSymInt: return to_sym_int().same_as(other.to_sym_int());
+    case Kind::kSymFloat: return to_sym_float().same_as(other.to_sym_float());
+    case Kind::kSymBool: return to_sym_bool().same_as(other.to_sym_bool());
+    case Kind::kComplex: return to_complex() == other.to_complex();
+    case Kind::kString: return to_string_view() == other.to_string_view();
+    case Kind::kList:
+    case Kind::kTuple: return elements() == other.elements();
+    case Kind::kDict: return to_dict() == other.to_dict();
+    case Kind::kTensor:
+    case Kind::kGenerator:
+    case Kind::kObject: return payload_.counted == other.payload_.counted;
+    default: return payload_.integer == other.payload_.integer;
+  }
+}
+
+namespace {
+
+// Python's repr: the shortest text that reads back, always with a point or an exponent.
+std::string real_text(double v) {
+  std::string text = fmt::format("{}", v);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string joined(const ValueList& elements) {
+  std::string text;
+  for (size_t i = 0; i < elements.size(); ++i) text += (i ? ", " : "") + elements[i].to_string();
+  return text;
+}
+
+std::string dict_text(const Dict& dict) {
+  std::string text = "{";
+  for (const auto& [key, value] : dict) text += (text.size() > 1 ? ", " : "") + key.to_string() + ": " + value.to_string();
+  return text + "}";
+}
+
+}  // namespace
+
+std::string Value::to_string() const {
+  switch (kind_) {
+    case Kind::kNone: return "None";
+    case Kind::kBool: return payload_.integer ? "True" : "False";
+    case Kind::kInt: return fmt::format("{}", payload_.integer);
+    case Kind::kDouble: return real_text(payload_.real);
+    case Kind::kDType: return std::string(dtype_name(to_dtype()));
+    case Kind::kDevice: return payload_.device.to_string();
+    case Kind::kLayout: return "strided";
+    case Kind::kMemoryFormat: return std::string(memory_format_name(to_memory_format()));
+    case Kind::kTensor: return describe(tensor_ref()).str();
+    case Kind::kSymInt: return to_sym_int().to_string();
+    case Kind::kSymFloat: return to_sym_float().to_string();
+    case Kind::kSymBool: return to_sym_bool().to_string();
+    case Kind::kComplex: return to_scalar().to_string();
+    case Kind::kString: return fmt::format("'{}'", to_string_view());
+    case Kind::kGenerator: return "Generator";
+    case Kind::kList: return "[" + joined(elements()) + "]";
+    case Kind::kTuple: return "(" + joined(elements()) + (elements().size() == 1 ? ",)" : ")");
+    case Kind::kDict: return dict_text(to_dict());
+    case Kind::kObject: return to_object()->type_name();
+  }
+  return "";
+}
+
+Dict::Dict(std::initializer_list<Entry> entries) {
+  for (const Entry& entry : entries) set(entry.first, entry.second);
+}
+const Value* Dict::find(const Value& key) const {
+  for (const Entry& entry : entries_)
+    if (entry.first == key) return &entry.second;
+  return nullptr;
+}
+const Value& Dict::at(const Value& key) const {
+  if (const Value* value = find(key)) return *value;
+  std::string keys;
+  for (const Entry& entry : entries_) keys += (keys.empty() ? "" : ", ") + entry.first.to_string();
+  fail("no entry {}; the dictionary has [{}]", key.to_string(), keys);
+}
+void Dict::set(Value key, Value value) {
+  for (Entry& entry : entries_)
+    if (entry.first == key) {
+      entry.second = std::move(value);
+      return;
+    }
+  entries_.emplace_back(std::move(key), std::move(value));
+}
+bool Dict::erase(const Value& key) {
+  for (auto it = entries_.begin(); it != entries_.end(); ++it)
+    if (it->first == key) {
+      entries_.erase(it);
+      return true;
+    }
+  return false;
+}
+
+}  // namespace weft

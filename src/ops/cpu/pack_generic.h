@@ -1,0 +1,166 @@
+#pragma once
+
+#include "ops/cpu/pack.h"
+#include "weft/base/numbers.h"
+
+namespace weft::cpu {
+
+// What every instruction set can do with the vector extension alone; an Isa derives from it (through its own
+// type, so that symbols differ) and overrides what it does better.
+template <typename Isa>
+struct GenericIsa {
+  template <typename M, typename V>
+  static V select(M mask, V a, V b) {
+    return mask ? a : b;
+  }
+  template <typename V>
+  static V multiply_add(V a, V b, V c) {
+    return a * b + c;
+  }
+  // a > b ? a : b and a < b ? a : b, as the x86 instructions: b for a NaN.
+  template <typename V>
+  static V greater_of(V a, V b) {
+    return a > b ? a : b;
+  }
+  template <typename V>
+  static V lesser_of(V a, V b) {
+    return a < b ? a : b;
+  }
+  template <typename F, typename D>
+  static void widen(F x, D& low, D& high) {
+    constexpr int kHalf = sizeof(D) / sizeof(double);
+    for (int i = 0; i < kHalf; ++i) {
+      low[i] = x[i];
+      high[i] = x[kHalf + i];
+    }
+  }
+  template <typename M>
+  static bool any(M mask) {
+    constexpr int kLanes = sizeof(M) / sizeof(mask[0]);
+    bool found = false;
+    for (int i = 0; i < kLanes; ++i) found |= mask[i] != 0;
+    return found;
+  }
+  template <typename M>
+  static M load_mask(const uint8_t* p) {
+    constexpr int kLanes = sizeof(M) / sizeof(M{}[0]);
+    M mask;
+    for (int i = 0; i < kLanes; ++i) mask[i] = p[i] ? -1 : 0;
+    return mask;
+  }
+  template <typename M>
+  static void store_mask(uint8_t* p, M mask) {
+    constexpr int kLanes = sizeof(M) / sizeof(mask[0]);
+    for (int i = 0; i < kLanes; ++i) p[i] = mask[i] & 1;
+  }
+  template <typename V>
+  static V from_bfloat16(const void* p) {
+    V result;
+    for (size_t i = 0; i < sizeof(V) / sizeof(float); ++i) {
+      uint32_t bits = 0;
+      __builtin_memcpy(reinterpret_cast<char*>(&bits) + 2, static_cast<const char*>(p) + 2 * i, 2);
+      __builtin_memcpy(reinterpret_cast<char*>(&result) + 4 * i, &bits, 4);
+    }
+    return result;
+  }
+  template <typename V>
+  static void to_bfloat16(void* p, V x) {
+    for (size_t i = 0; i < sizeof(V) / sizeof(float); ++i) {
+      uint16_t bits = BFloat16::from_float(x[i]);
+      __builtin_memcpy(static_cast<char*>(p) + 2 * i, &bits, 2);
+    }
+  }
+  // What the processor does with NaN and numbers out of range; C++ leaves it undefined.
+  template <typename I, typename V>
+  static I truncate_to_int64(V x) {
+    I result;
+    for (size_t i = 0; i < sizeof(V) / sizeof(x[0]); ++i) {
+      bool fits = x[i] >= -0x1p63 && x[i] < 0x1p63;
+      result[i] = fits ? static_cast<int64_t>(x[i]) : INT64_MIN;
+    }
+    return result;
+  }
+  // Lanes of a tail: `spread` brings `count` elements into a buffer whose other lanes repeat the first one,
+  // `keep` brings `count` elements back.
+  template <int size>
+  static void spread(char* buffer, const char* source, int count) {
+    for (int i = 0; i < Isa::kBytes / size || i == 0; ++i)
+      __builtin_memcpy(buffer + i * size, source + (i < count ? i : 0) * size, size);
+  }
+  template <int size>
+  static void keep(char* target, const char* buffer, int count) {
+    for (int i = 0; i < count; ++i) __builtin_memcpy(target + i * size, buffer + i * size, size);
+  }
+
+  // As the x86 instruction: out of range is the smallest integer.
+  template <typename I, typename V>
+  static I truncate(V x) {
+    I result;
+    for (size_t i = 0; i < sizeof(V) / sizeof(x[0]); ++i)
+      result[i] = x[i] >= -0x1p31 && x[i] < 0x1p31 ? static_cast<int32_t>(x[i]) : INT32_MIN;
+    return result;
+  }
+  template <typename V>
+  static V from_half(const void* p) {
+    V result;
+    for (size_t i = 0; i < sizeof(V) / sizeof(float); ++i) {
+      uint16_t bits;
+      __builtin_memcpy(&bits, static_cast<const char*>(p) + 2 * i, 2);
+      result[i] = Half::to_float(bits);
+    }
+    return result;
+  }
+  template <typename V>
+  static void to_half(void* p, V x) {
+    for (size_t i = 0; i < sizeof(V) / sizeof(float); ++i) {
+      uint16_t bits = Half::from_float(x[i]);
+      __builtin_memcpy(static_cast<char*>(p) + 2 * i, &bits, 2);
+    }
+  }
+  template <typename V>
+  static auto to_int32(V x) {
+    return __builtin_convertvector(x, Vector<int32_t, Isa>);
+  }
+};
+
+// Splits 2N interleaved numbers into N first and N second parts, and back.
+template <typename P>
+void load_pairs(const void* p, P& first, P& second) {
+  P a = P::load(p), b = P::load(static_cast<const char*>(p) + sizeof(P));
+  if constexpr (P::kLanes == 8) {
+    first.v = __builtin_shufflevector(a.v, b.v, 0, 2, 4, 6, 8, 10, 12, 14);
+    second.v = __builtin_shufflevector(a.v, b.v, 1, 3, 5, 7, 9, 11, 13, 15);
+  } else if constexpr (P::kLanes == 4) {
+    first.v = __builtin_shufflevector(a.v, b.v, 0, 2, 4, 6);
+    second.v = __builtin_shufflevector(a.v, b.v, 1, 3, 5, 7);
+  } else if constexpr (P::kLanes == 2) {
+    first.v = __builtin_shufflevector(a.v, b.v, 0, 2);
+    second.v = __builtin_shufflevector(a.v, b.v, 1, 3);
+  } else {
+    static_assert(P::kLanes == 1);
+    first = a;
+    second = b;
+  }
+}
+template <typename P>
+void store_pairs(void* p, P first, P second) {
+  P a, b;
+  if constexpr (P::kLanes == 8) {
+    a.v = __builtin_shufflevector(first.v, second.v, 0, 8, 1, 9, 2, 10, 3, 11);
+    b.v = __builtin_shufflevector(first.v, second.v, 4, 12, 5, 13, 6, 14, 7, 15);
+  } else if constexpr (P::kLanes == 4) {
+    a.v = __builtin_shufflevector(first.v, second.v, 0, 4, 1, 5);
+    b.v = __builtin_shufflevector(first.v, second.v, 2, 6, 3, 7);
+  } else if constexpr (P::kLanes == 2) {
+    a.v = __builtin_shufflevector(first.v, second.v, 0, 2);
+    b.v = __builtin_shufflevector(first.v, second.v, 1, 3);
+  } else {
+    static_assert(P::kLanes == 1);
+    a = first;
+    b = second;
+  }
+  a.store(p);
+  b.store(static_cast<char*>(p) + sizeof(P));
+}
+
+}  // namespace weft::cpu

@@ -1,0 +1,149 @@
+#include "ops/cpu/pointwise.h"
+
+#include <atomic>
+#include <cstring>
+
+#include "ops/cpu/block_loop.h"
+#include "ops/cpu/convert.h"
+#include "ops/cpu/loop_nest.h"
+#include "weft/base/error.h"
+#include "weft/base/parallel.h"
+
+namespace weft::cpu {
+namespace {
+
+constexpr int64_t kThreadElements = 32768;
+
+// 16-bit floats take their parameters in the precision they compute in.
+DType param_dtype(DType compute) {
+  return compute == DType::kFloat16 || compute == DType::kBFloat16 ? DType::kFloat32 : compute;
+}
+
+// Parameters as the loops read them.
+struct ParamBuffer {
+  alignas(16) char bytes[kMaxParams * 16];
+
+  ParamBuffer(std::span<const ParamValue> params, DType type) {
+    if (!params.empty()) fill(params, type);
+  }
+
+  [[gnu::noinline]] void fill(std::span<const ParamValue> params, DType type) {
+    char* p = bytes;
+    for (const ParamValue& value : params) p += write(p, value, type);
+  }
+  static int64_t write(char* p, const ParamValue& value, DType type) {
+    if (type == DType::kBool) {
+      *p = value.re != 0 || value.im != 0 || value.integer != 0;
+    } else if (is_integral(type)) {
+      std::memcpy(p, &value.integer, item_size(type));  // low bits first
+    } else {
+      const double parts[] = {value.re, value.im};
+      char* pointers[] = {p, reinterpret_cast<char*>(const_cast<double*>(parts))};
+      converter(type, is_complex(type) ? DType::kComplex128 : DType::kFloat64)(1, pointers, nullptr);
+    }
+    return item_size(type);
+  }
+};
+
+bool is_contiguous(const int64_t* strides, std::span<const int64_t> sizes) {
+  int64_t expected = 1;
+  for (size_t d = sizes.size(); d-- > 0; expected *= sizes[d])
+    if (sizes[d] != 1 && strides[d] != expected) return false;
+  return true;
+}
+
+DType loop_dtype(const PointwiseKernel& kernel, DType compute, int k) {
+  if (k < kernel.outputs) return kernel.result_dtype(compute);
+  return (kernel.mask_inputs >> (k - kernel.outputs)) & 1 ? DType::kBool : compute;
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void reject(const PointwiseKernel& kernel, DType compute, size_t operands,
+                                                   size_t params) {
+  if (!kernel.supports(compute)) unsupported("{} is not implemented for {}", kernel.name, dtype_name(compute));
+  invariant(false, "{} was called with {} operands and {} parameters", kernel.name, operands, params);
+  __builtin_unreachable();
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse(const PointwiseKernel& kernel) {
+  fail("ZeroDivisionError: {}: an integer was divided by zero", kernel.name);
+}
+
+[[gnu::noinline]] bool run_in_parallel(int64_t n, char* const* data, std::span<const Operand> operands, Loop loop,
+                                       const void* params) {
+  std::atomic<bool> refused{false};
+  parallel_for(0, n, kThreadElements, [&](int64_t begin, int64_t end) {
+    char* local[kMaxOperands];
+    for (size_t k = 0; k < operands.size(); ++k) local[k] = data[k] + begin * item_size(operands[k].dtype);
+    if (loop(end - begin, local, params)) refused.store(true, std::memory_order_relaxed);
+  });
+  return refused.load(std::memory_order_relaxed);
+}
+
+// All operands contiguous and of the loop's types: the loop runs on them as they are.
+inline bool try_contiguous(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
+                           std::span<const int64_t> sizes, Loop loop, const void* params) {
+  char* data[kMaxOperands];
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (operands[k].dtype != loop_dtype(kernel, compute, static_cast<int>(k))) return false;
+    if (!is_contiguous(operands[k].strides, sizes)) return false;
+    data[k] = operands[k].data;
+  }
+  int64_t n = 1;
+  for (int64_t size : sizes) n *= size;
+  if (n == 0) return true;
+  bool refused = n <= kThreadElements ? loop(n, data, params) : run_in_parallel(n, data, operands, loop, params);
+  if (refused) [[unlikely]]
+    refuse(kernel);
+  return true;
+}
+
+[[gnu::noinline]] void run_general(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
+                 std::span<const int64_t> sizes, Loop loop, const void* params) {
+  LoopNest nest;
+  if (!make_loop_nest(nest, operands, sizes)) return;
+  char* data[kMaxOperands];
+  OperandTypes types[kMaxOperands];
+  for (int k = 0; k < nest.operands; ++k) {
+    data[k] = operands[k].data;
+    types[k] = {operands[k].dtype, loop_dtype(kernel, compute, k)};
+  }
+  if (run_blocks(nest, data, types, kernel.outputs, loop, params)) refuse(kernel);
+}
+
+// Sets one element by value and lets the copy repeat it.
+struct FillValue {
+  alignas(16) char bytes[16];
+  int64_t strides[kMaxRank] = {};
+
+  FillValue(DType type, const ParamValue& value) { ParamBuffer::write(bytes, value, type); }
+};
+
+}  // namespace
+
+void run_pointwise(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
+                   std::span<const int64_t> sizes, std::span<const ParamValue> params) {
+  Loop loop = kernel.loops[static_cast<int>(active_isa())]->loops[static_cast<int>(compute)];
+  if (!loop || operands.size() != static_cast<size_t>(kernel.inputs + kernel.outputs) ||
+      params.size() != static_cast<size_t>(kernel.params)) [[unlikely]]
+    reject(kernel, compute, operands.size(), params.size());
+  ParamBuffer buffer(params, param_dtype(compute));
+  if (!try_contiguous(kernel, compute, operands, sizes, loop, buffer.bytes))
+    run_general(kernel, compute, operands, sizes, loop, buffer.bytes);
+}
+
+void copy_strided(const Operand& dst, const Operand& src, std::span<const int64_t> sizes) {
+  const Operand operands[] = {dst, src};
+  LoopNest nest;
+  if (!make_loop_nest(nest, operands, sizes)) return;
+  char* data[] = {dst.data, src.data};
+  OperandTypes types[] = {{dst.dtype, dst.dtype}, {src.dtype, src.dtype}};
+  Loop loop = dst.dtype == src.dtype ? nullptr : converter(dst.dtype, src.dtype);
+  run_blocks(nest, data, types, 1, loop, nullptr);
+}
+
+void fill_strided(const Operand& dst, std::span<const int64_t> sizes, const ParamValue& value) {
+  FillValue fill(dst.dtype, value);
+  copy_strided(dst, {fill.bytes, dst.dtype, fill.strides}, sizes);
+}
+
+}  // namespace weft::cpu

@@ -1,0 +1,226 @@
+#pragma once
+
+#include "ops/cpu/pointwise_loops.h"
+#include "ops/cpu/reduction.h"
+#include "ops/scalar/reductions.h"
+
+// Loops of reductions with one accumulator (ops/scalar/reductions.h). Every template has an Isa among its
+// arguments.
+namespace weft::cpu {
+
+template <typename T, typename Isa>
+Pack<T, Isa> lowest(Pack<T, Isa>) {
+  using E = typename Pack<T, Isa>::Element;
+  if constexpr (Pack<T, Isa>::kCategory == Category::kReal) return Pack<T, Isa>(-__builtin_inf());
+  else if constexpr (Pack<T, Isa>::kCategory == Category::kSigned)
+    return Pack<T, Isa>(static_cast<E>(E(1) << (8 * sizeof(E) - 2)) * -2);
+  else return Pack<T, Isa>(0);
+}
+template <typename T, typename Isa>
+Pack<T, Isa> highest(Pack<T, Isa> x) {
+  using E = typename Pack<T, Isa>::Element;
+  if constexpr (Pack<T, Isa>::kCategory == Category::kReal) return Pack<T, Isa>(__builtin_inf());
+  else if constexpr (Pack<T, Isa>::kCategory == Category::kSigned) return ~lowest(x);
+  else if constexpr (Pack<T, Isa>::kCategory == Category::kBool) return Pack<T, Isa>(1);
+  else return Pack<T, Isa>(static_cast<E>(-1));
+}
+
+// An accumulator for as many lanes as a loaded value has: the value's own type, or twice its precision.
+template <typename Value, bool widens>
+struct Accumulator {
+  using Part = Value;
+  static constexpr int kParts = 1;
+  Value part[1];
+  static Accumulator from(Value x) { return {{x}}; }
+};
+template <typename Isa>
+struct Accumulator<Pack<float, Isa>, true> {
+  using Part = Pack<double, Isa>;
+  static constexpr int kParts = 2;
+  Part part[2];
+  static Accumulator from(Pack<float, Isa> x) {
+    Accumulator result;
+    Isa::widen(x.v, result.part[0].v, result.part[1].v);
+    return result;
+  }
+};
+
+// The type in memory of one accumulator.
+template <typename Part>
+struct PartIo;
+template <typename T, typename Isa>
+struct PartIo<Pack<T, Isa>> : ValueIo<T, Isa> {
+  static constexpr DType kDType = dtype_of<T>;
+  static void store(char* p, Pack<T, Isa> x) { x.store(p); }
+};
+template <typename T, typename Isa>
+struct PartIo<scalar::ComplexPair<Pack<T, Isa>>> : ValueIo<Complex<T>, Isa> {
+  static constexpr DType kDType = dtype_of<Complex<T>>;
+  static void store(char* p, scalar::ComplexPair<Pack<T, Isa>> x) { store_pairs(p, x.re, x.im); }
+};
+
+template <typename Isa, typename R, typename T>
+struct SimpleReduction {
+  using Io = ValueIo<T, Isa>;
+  using Value = typename Io::Value;
+  using Acc = Accumulator<Value, R::kWidens>;
+  using Part = typename Acc::Part;
+  using AccIo = PartIo<Part>;
+  static constexpr int kLanes = Io::kLanes, kPartLanes = AccIo::kLanes, kAccSize = AccIo::kSize;
+  static constexpr int64_t kCascade = 4096;  // elements between additions to the running total
+  static constexpr int kTree = 8;
+
+  static Acc identity() {
+    Acc acc;
+    for (Part& part : acc.part) part = R::template identity<Part>();
+    return acc;
+  }
+  static Acc combined(Acc a, Acc b) {
+    for (int k = 0; k < Acc::kParts; ++k) a.part[k] = R::combine(a.part[k], b.part[k]);
+    return a;
+  }
+  static Acc load_acc(const char* p) {
+    Acc acc;
+    for (int k = 0; k < Acc::kParts; ++k) acc.part[k] = AccIo::load(p + k * kPartLanes * kAccSize);
+    return acc;
+  }
+  static void store_acc(char* p, Acc acc) {
+    for (int k = 0; k < Acc::kParts; ++k) AccIo::store(p + k * kPartLanes * kAccSize, acc.part[k]);
+  }
+  static Value load(const char* p) { return R::step(Io::load(p)); }
+  // Eight packs, `stride` bytes apart.
+  static Acc tree(const char* p, int64_t stride) {
+    auto at = [&](int i) { return load(p + i * stride); };
+    if constexpr (R::kTreeFirst) {
+      Value a = R::combine(R::combine(at(0), at(1)), R::combine(at(2), at(3)));
+      Value b = R::combine(R::combine(at(4), at(5)), R::combine(at(6), at(7)));
+      return Acc::from(R::combine(a, b));
+    } else {
+      auto wide = [&](int i) { return Acc::from(at(i)); };
+      Acc a = combined(combined(wide(0), wide(1)), combined(wide(2), wide(3)));
+      Acc b = combined(combined(wide(4), wide(5)), combined(wide(6), wide(7)));
+      return combined(a, b);
+    }
+  }
+  // A whole pack whose lanes from `count` on do nothing.
+  static Acc partial(const char* p, int count) {
+    alignas(64) char buffer[kLanes * Io::kSize];
+    for (int i = 0; i < count * Io::kSize; ++i) buffer[i] = p[i];
+    for (int i = count * Io::kSize; i < kLanes * Io::kSize; ++i) buffer[i] = 0;
+    Acc acc = Acc::from(load(buffer));
+    alignas(64) char stored[kLanes * kAccSize], neutral[kLanes * kAccSize];
+    store_acc(stored, acc);
+    store_acc(neutral, identity());
+    for (int i = count * kAccSize; i < kLanes * kAccSize; ++i) stored[i] = neutral[i];
+    return load_acc(stored);
+  }
+  static Acc reduce_block(const char* p, int64_t n) {
+    Acc acc = identity();
+    int64_t i = 0;
+    for (; i + kTree * kLanes <= n; i += kTree * kLanes)
+      acc = combined(acc, tree(p + i * Io::kSize, kLanes * Io::kSize));
+    for (; i + kLanes <= n; i += kLanes) acc = combined(acc, Acc::from(load(p + i * Io::kSize)));
+    if (i < n) acc = combined(acc, partial(p + i * Io::kSize, static_cast<int>(n - i)));
+    return acc;
+  }
+  // Combines all lanes into lane 0.
+  static Part across(Acc acc) {
+    Part x = acc.part[0];
+    for (int k = 1; k < Acc::kParts; ++k) x = R::combine(x, acc.part[k]);
+    alignas(64) char buffer[2 * kPartLanes * kAccSize] = {};
+    for (int half = kPartLanes / 2; half > 0; half /= 2) {
+      AccIo::store(buffer, x);
+      x = R::combine(x, AccIo::load(buffer + half * kAccSize));
+    }
+    return x;
+  }
+
+  static void init(char* block, int64_t columns) {
+    alignas(64) char lanes[kLanes * kAccSize];
+    store_acc(lanes, identity());
+    for (int64_t c = 0; c < columns; ++c)
+      __builtin_memcpy(block + kReductionHeader + c * kAccSize, lanes, kAccSize);
+  }
+  static void row(char* block, int64_t, int64_t column, const char* data, int64_t n, int64_t) {
+    Acc total = reduce_block(data, n < kCascade ? n : kCascade);
+    for (int64_t i = kCascade; i < n; i += kCascade)
+      total = combined(total, reduce_block(data + i * Io::kSize, n - i < kCascade ? n - i : kCascade));
+    char* target = block + kReductionHeader + column * kAccSize;
+    alignas(64) char lanes[kPartLanes * kAccSize] = {};
+    __builtin_memcpy(lanes, target, kAccSize);
+    AccIo::store(lanes, R::combine(AccIo::load(lanes), across(total)));
+    __builtin_memcpy(target, lanes, kAccSize);
+  }
+
+  // Adds rows to the accumulators of one pack of columns.
+  static Acc add_rows(Acc acc, const char* data, int64_t rows, int64_t stride) {
+    int64_t r = 0;
+    for (; r + kTree <= rows; r += kTree) acc = combined(acc, tree(data + r * stride, stride));
+    for (; r < rows; ++r) acc = combined(acc, Acc::from(load(data + r * stride)));
+    return acc;
+  }
+  static void rows(char* block, int64_t columns, const char* data, int64_t rows, int64_t stride, int64_t) {
+    char* accs = block + kReductionHeader;
+    // Few rows at a time: a walk down a column of a wide array would miss a cache line in every row.
+    for (int64_t r = 0; r < rows; r += kTree) {
+      int64_t group = rows - r < kTree ? rows - r : kTree;
+      const char* p = data + r * stride;
+      int64_t c = 0;
+      for (; c + kLanes <= columns; c += kLanes)
+        store_acc(accs + c * kAccSize, add_rows(load_acc(accs + c * kAccSize), p + c * Io::kSize, group, stride));
+      if (c < columns) add_tail(accs + c * kAccSize, p + c * Io::kSize, group, stride, static_cast<int>(columns - c));
+    }
+  }
+  static void add_tail(char* accs, const char* data, int64_t rows, int64_t stride, int count) {
+    alignas(64) char lanes[kLanes * kAccSize] = {};
+    __builtin_memcpy(lanes, accs, count * kAccSize);
+    Acc acc = load_acc(lanes);
+    for (int64_t r = 0; r < rows; ++r) acc = combined(acc, partial(data + r * stride, count));
+    store_acc(lanes, acc);
+    __builtin_memcpy(accs, lanes, count * kAccSize);
+  }
+
+  template <typename F>
+  static void for_each_pack(int64_t columns, F f) {
+    for (int64_t c = 0; c < columns; c += kPartLanes)
+      f(c, columns - c < kPartLanes ? static_cast<int>(columns - c) : kPartLanes);
+  }
+  static Part load_some(const char* p, int count) {
+    alignas(64) char lanes[kPartLanes * kAccSize] = {};
+    __builtin_memcpy(lanes, p, count * kAccSize);
+    return AccIo::load(lanes);
+  }
+  static void store_some(char* p, Part x, int count) {
+    alignas(64) char lanes[kPartLanes * kAccSize];
+    AccIo::store(lanes, x);
+    __builtin_memcpy(p, lanes, count * kAccSize);
+  }
+  static void combine(char* block, const char* other, int64_t columns) {
+    for_each_pack(columns, [&](int64_t c, int count) {
+      int64_t at = kReductionHeader + c * kAccSize;
+      store_some(block + at, R::combine(load_some(block + at, count), load_some(other + at, count)), count);
+    });
+  }
+  static void finish(const char* block, int64_t columns, int64_t n, double, char* const* outputs) {
+    for_each_pack(columns, [&](int64_t c, int count) {
+      Part x = load_some(block + kReductionHeader + c * kAccSize, count);
+      store_some(outputs[0] + c * kAccSize, R::finish(x, Part(static_cast<double>(n))), count);
+    });
+  }
+
+  static constexpr ReductionLoops kLoops = {kAccSize, {AccIo::kDType, AccIo::kDType}, init, row, rows, combine,
+                                            finish};
+};
+
+template <typename Isa, template <typename, typename> typename Loops, uint16_t dtypes>
+constexpr ReductionTable reduction_table() {
+  ReductionTable table;
+#define WEFT_X(cpp, name)                        \
+  if constexpr (dtypes & dtype_bit(DType::name)) \
+    table.loops[static_cast<int>(DType::name)] = &Loops<Isa, cpp>::kLoops;
+  WEFT_FOR_EACH_DTYPE(WEFT_X)
+#undef WEFT_X
+  return table;
+}
+
+}  // namespace weft::cpu

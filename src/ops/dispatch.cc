@@ -1,0 +1,183 @@
+#include <bit>
+
+#include "ops/lazy_bits.h"
+#include "weft/base/error.h"
+#include "weft/core/view_step.h"
+#include "weft/ops/fake.h"
+#include "weft/ops/layers.h"
+
+namespace weft {
+
+constinit thread_local LayerState detail::layer_state;
+
+namespace dispatch {
+
+uint32_t flags_of(Args args) noexcept {
+  uint32_t flags = 0;
+  for (const Value& value : args) {
+    if (const TensorImpl* impl = value.tensor_impl()) flags |= impl->flags();
+    else if (value.is_sequence())
+      for (const Value& element : value.elements())
+        if (const TensorImpl* inner = element.tensor_impl()) flags |= inner->flags();
+  }
+  return flags;
+}
+
+Value redispatch(const Operator& op, Args args) {
+  const LayerState& state = layer_state();
+  uint32_t mask = state.grad_mode ? state.mask : state.mask & ~layer::kAutograd;
+  uint32_t bits = (state.active | flags_of(args)) & mask & layer::kAll;
+  if (op.is_composite()) bits |= layer::kComposites & mask;
+  switch (std::bit_floor(bits)) {
+    case layer::kLevels: return layers::levels(op, args);
+    case layer::kFunctionalizeUpper: return layers::functionalize_upper(op, args);
+    case layer::kRecorderUpper: return layers::recorder_upper(op, args);
+    case layer::kAutocast: return layers::autocast(op, args);
+    case layer::kComposites: {
+      MaskScope scope(layer::at_and_below(layer::kComposites));
+      return op.kernel().boxed(args);
+    }
+    case layer::kAutograd: return layers::autograd(op, args);
+    case layer::kModes: return layers::modes(op, args);
+    case layer::kExtension: return layers::extension(op, args);
+    case layer::kFunctionalizeLower: return layers::functionalize_lower(op, args);
+    case layer::kRecorderLower: return layers::recorder_lower(op, args);
+    case layer::kFake: return layers::fake(op, args);
+    default: return run_kernel(op, args);
+  }
+}
+
+void bump_versions(const Operator& op, Args args) {
+  const Operator::Info& info = op.info();
+  if (!info.is_mutable) return;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!info.written[i]) continue;
+    if (args[i].is_tensor()) args[i].tensor_ref().impl()->bump_version();
+    else if (args[i].is_sequence())
+      for (const Value& element : args[i].elements())
+        if (element.is_tensor()) element.tensor_ref().impl()->bump_version();
+  }
+}
+
+void note_view(const Operator& op, const Tensor& source, const Tensor& view, std::vector<Value> args, int output) {
+  // A result that is its argument itself (a no-op contiguous) is no view of it.
+  if (view.is_same(source) || layer_state().inference_mode) return;
+  // A detached tensor shares memory but no history.
+  if (op.has(Traits::kNotDifferentiable)) return;
+  auto step = make_ref<ViewStep>();
+  const Ref<ViewStep>& before = source.impl()->view;
+  step->base = before ? before->base : source;
+  step->previous = before;
+  step->op = &op;
+  step->args = std::move(args);
+  step->output = output;
+  step->creation = output >= 0                 ? ViewCreation::kMultiOutput
+                   : layer_state().grad_mode ? ViewCreation::kDefault
+                                             : ViewCreation::kNoGrad;
+  ViewStep::attach(std::move(step), *view.impl());
+}
+
+void note_views(const Operator& op, Args args, const Value& result) {
+  const Operator::Info& info = op.info();
+  if (!info.is_view || args.empty() || !args[0].is_tensor()) return;
+  const Tensor& source = args[0].tensor_ref();
+  auto note = [&](const Value& view, int output) {
+    if (!view.is_tensor() || view.tensor_ref().storage() != source.storage()) return;  // it had to copy
+    std::vector<Value> kept(args.begin(), args.end());
+    kept[0] = Value();
+    note_view(op, source, view.tensor_ref(), std::move(kept), output);
+  };
+  if (!result.is_sequence()) return note(result, -1);
+  int output = 0;
+  for (const Value& element : result.elements()) note(element, output++);
+}
+
+namespace {
+
+void refuse_undefined(const Operator& op, Args args) {
+  const Schema& schema = op.schema();
+  for (size_t i = 0; i < args.size(); ++i)
+    require(!(args[i].is_none() && schema.arguments[i].type.kind() == Type::Kind::kTensor),
+            "{}: argument '{}' is an undefined tensor", op.name(), schema.arguments[i].name);
+}
+
+// Every tensor with more than 0 dims must be on one device; a 0-dim CPU tensor may join any other.
+Device common_device(const Operator& op, Args args) {
+  std::optional<Device> common;
+  const Tensor* first = nullptr;
+  auto look = [&](const Value& value) {
+    if (!value.is_tensor()) return;
+    const Tensor& tensor = value.tensor_ref();
+    if (common && *common != tensor.device()) {
+      bool may_join = (tensor.dim() == 0 && tensor.device().is_cpu()) || (first->dim() == 0 && common->is_cpu());
+      require(may_join, "{}: expected all tensors to be on the same device, but found at least two devices, {} and {}; "
+              "move one with to(Device)", op.name(), common->to_string(), tensor.device().to_string());
+      if (tensor.dim() == 0 && tensor.device().is_cpu()) return;
+    }
+    common = tensor.device();
+    first = &tensor;
+  };
+  for (const Value& value : args) {
+    look(value);
+    if (value.is_sequence())
+      for (const Value& element : value.elements()) look(element);
+  }
+  return common.value_or(kCpu);
+}
+
+}  // namespace
+
+namespace {
+
+bool lacks_memory(Args args) {
+  for (const Value& value : args) {
+    if (value.is_tensor() && !value.tensor_ref().storage()->has_memory()) return true;
+    if (value.is_sequence() && lacks_memory(Args(value.elements()))) return true;
+  }
+  return false;
+}
+
+Value run_detour(const Operator& op, Args args, uint32_t flags) {
+  if (!op.has(Traits::kCrossesDevices)) common_device(op, args);
+  bool without_memory = (flags & tensor_flag::kSymbolic) || (lacks_memory(args) && !op.has(Traits::kCrossesDevices));
+  if (without_memory) return run_meta(op, args);
+  constexpr uint32_t lazy = tensor_flag::kConjugate | tensor_flag::kNegative;
+  if (!(flags & lazy) || op.has(Traits::kReadsConjNeg)) return op.kernel().boxed(args);
+  LazyBits resolved(op, args);
+  return resolved.finish(op.kernel().boxed(resolved.args()));
+}
+
+}  // namespace
+
+Value run_kernel(const Operator& op, Args args) {
+  refuse_undefined(op, args);
+  if (!op.kernel()) unsupported("{}: no kernel is defined for it", op.name());
+  uint32_t flags = flags_of(args);
+  Value result = flags & layer::kKernelDetour ? run_detour(op, args, flags) : op.kernel().boxed(args);
+  bump_versions(op, args);
+  note_views(op, args, result);
+  return result;
+}
+
+}  // namespace dispatch
+
+Value call(const Operator& op, Args args) {
+  const Operator::Info& info = op.info();
+  const Schema& schema = info.schema;
+  require(args.size() <= schema.arguments.size(), "{} takes {} arguments but {} were given", op.name(),
+          schema.arguments.size(), args.size());
+  if (args.size() == schema.arguments.size()) return dispatch::redispatch(op, args);
+  std::vector<Value> complete(args.begin(), args.end());
+  for (size_t i = args.size(); i < schema.arguments.size(); ++i) {
+    require(schema.arguments[i].default_value.has_value() || schema.arguments[i].type.is_optional(),
+            "{}: argument '{}' is missing; the schema is {}", op.name(), schema.arguments[i].name, op.schema_text());
+    complete.push_back(info.defaults[i]);
+  }
+  return dispatch::redispatch(op, complete);
+}
+
+Value call(std::string_view name, std::initializer_list<Value> args) {
+  return call(operator_named(name), Args(args.begin(), args.size()));
+}
+
+}  // namespace weft

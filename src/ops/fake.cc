@@ -1,0 +1,149 @@
+#include "weft/ops/fake.h"
+
+#include <fmt/format.h>
+
+#include "ops/structured.h"
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+thread_local FakeMode* innermost = nullptr;
+
+TensorSpec spec_of(const Tensor& t) { return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())}; }
+
+Value functional_meta(const Operator& op, Args args) {
+  const Function& meta = op.def().meta;
+  if (!meta) unsupported("{}: it has no meta function, so it cannot run without data", op.name());
+  return meta.boxed(args);
+}
+
+size_t written_at(const Operator& op) {
+  const auto& written = op.info().written;
+  for (size_t i = 0; i < written.size(); ++i)
+    if (written[i]) return i;
+  return 0;
+}
+
+Value inplace_meta(const Operator& op, Args args) {
+  Value self = args[written_at(op)];
+  Tensor result = functional_meta(op, args).to_tensor();
+  check_inplace(spec_of(result), self.tensor_ref());
+  return self;
+}
+
+Value out_meta(const Operator& op, Args args) {
+  const auto& written = op.info().written;
+  std::vector<Value> inputs, targets;
+  for (size_t i = 0; i < args.size(); ++i) (written[i] ? targets : inputs).push_back(args[i]);
+  Value result = functional_meta(op, inputs);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Value& made = result.is_sequence() ? result.elements()[i] : result;
+    prepare_out(spec_of(made.to_tensor()), targets[i].to_tensor());
+  }
+  return targets.size() == 1 ? targets[0] : Value::tuple(targets);
+}
+
+template <typename F>
+void for_each_tensor(Args args, F f) {
+  for (const Value& value : args) {
+    if (value.is_tensor()) f(value.tensor_ref());
+    else if (value.is_sequence()) for_each_tensor(Args(value.elements()), f);
+  }
+}
+
+void mark_fake(const Value& result) {
+  for_each_tensor(Args(&result, 1), [](const Tensor& t) { t.impl()->set_flags(layer::kFake); });
+}
+
+void refuse_real_tensors(const Operator& op, Args args) {
+  FakeMode* mode = FakeMode::current();
+  if (mode && mode->options().allow_real_inputs) return;
+  for_each_tensor(args, [&](const Tensor& t) {
+    bool is_number = t.dim() == 0 && (t.flags() & tensor_flag::kWrappedNumber);
+    require(is_fake(t) || is_number || t.device().is_meta(),
+            "{}: {} is a real tensor among fake ones; it was made outside of the fake mode. Make it fake with "
+            "FakeMode::fake_of, or allow it with FakeOptions{{.allow_real_inputs = true}}",
+            op.name(), describe(t));
+  });
+}
+
+}  // namespace
+
+FakeMode::FakeMode(FakeOptions options)
+    : options_(std::move(options)), outer_(innermost), was_active_(layer_state().active & layer::kFake) {
+  innermost = this;
+  layer_state().active |= layer::kFake;
+}
+
+FakeMode::~FakeMode() {
+  innermost = outer_;
+  if (!was_active_) layer_state().active &= ~layer::kFake;
+}
+
+FakeMode* FakeMode::current() { return innermost; }
+
+Tensor FakeMode::fake_of(const Tensor& real, std::string_view source) const {
+  auto impl = make_ref<TensorImpl>(Storage::without_memory(real.storage()->bytes(), real.device()), real.dtype(), real.device());
+  SymInts sizes(real.sizes()), strides(real.strides());
+  if (options_.shape_env) {
+    for (size_t d = 0; d < sizes.size(); ++d)
+      sizes[d] = options_.shape_env->create_symbol(real.plain_sizes()[d], fmt::format("{}.size({})", source, d));
+    if (real.is_contiguous()) strides = contiguous_strides(sizes);
+  }
+  impl->set_geometry(sizes, strides, real.storage_offset());
+  impl->set_flags(layer::kFake);
+  Tensor fake(std::move(impl));
+  if (real.requires_grad()) fake.set_requires_grad();
+  return fake;
+}
+
+Value run_meta(const Operator& op, Args args) {
+  // Meta functions ask their questions by name; an implicit guard in one is a fault of ours.
+  switch (op.form()) {
+    case OpForm::kFunctional: {
+      if (op.info().is_mutable && !op.info().schema.returns.empty()) {
+        functional_meta(op, args);
+        return args[written_at(op)];
+      }
+      return functional_meta(op, args);
+    }
+    case OpForm::kInplace: return inplace_meta(op, args);
+    case OpForm::kOut: return out_meta(op, args);
+  }
+  __builtin_unreachable();
+}
+
+Value layers::fake(const Operator& op, Args args) {
+  refuse_real_tensors(op, args);
+  MaskScope mask(layer::below(layer::kFake));
+  Value result = run_meta(op, args);
+  mark_fake(result);
+  dispatch::bump_versions(op, args);
+  dispatch::note_views(op, args, result);
+  return result;
+}
+
+SymInt unbacked_size(const char* op, const SymInt& upper) {
+  FakeMode* mode = FakeMode::current();
+  require(mode && mode->options().shape_env,
+          "{}: the size of its result depends on data, and these tensors have none; run it under a FakeMode with a ShapeEnv",
+          op);
+  SymInt size = mode->options().shape_env->create_unbacked_int();
+  check_size_like(size);
+  check(size <= upper, "a data-dependent size stays within the number of elements");
+  return size;
+}
+
+Value unbacked_item(const char* op, DType dtype) {
+  FakeMode* mode = FakeMode::current();
+  require(mode && mode->options().shape_env,
+          "{}: its value depends on data, and this tensor has none; run it under a FakeMode with a ShapeEnv", op);
+  ShapeEnv& env = *mode->options().shape_env;
+  if (dtype == DType::kBool) return env.create_unbacked_bool();
+  if (is_floating(dtype)) return env.create_unbacked_float();
+  require(!is_complex(dtype), "{}: a complex value that depends on data is not supported", op);
+  return env.create_unbacked_int();
+}
+
+}  // namespace weft

@@ -1,0 +1,144 @@
+// Several tensors joined into one.
+#include "ops/support/family.h"
+
+namespace weft::ops {
+namespace {
+
+// PyTorch's old habit: an empty vector joins anything.
+bool is_skipped(const Tensor& tensor) { return tensor.dim() == 1 && guard_or(tensor.sizes()[0] == 0, false); }
+
+struct CatPlan {
+  TensorSpec spec;
+  size_t dim = 0;
+};
+
+DType cat_type(TensorSpan tensors) {
+  TypePromotion promotion;
+  for (const Tensor& tensor : tensors) promotion.add(tensor);
+  return promotion.result();
+}
+
+// The result takes channels_last when every part has it.
+SymInts cat_strides(TensorSpan tensors, SymIntSpan sizes) {
+  bool channels_last = sizes.size() == 4;
+  for (const Tensor& tensor : tensors)
+    if (!is_skipped(tensor))
+      channels_last = channels_last && !tensor.is_contiguous() && tensor.is_contiguous(MemoryFormat::kChannelsLast);
+  return channels_last ? strides_of_format(sizes, MemoryFormat::kChannelsLast) : contiguous_strides(sizes);
+}
+
+CatPlan plan_cat(TensorSpan tensors, int64_t dim) {
+  require(!tensors.empty(), "torch.cat(): expected a non-empty list of Tensors");
+  const Tensor* first = nullptr;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    require(tensors[i].dim() > 0, "zero-dimensional tensor (at position {}) cannot be concatenated", i);
+    if (!first && !is_skipped(tensors[i])) first = &tensors[i];
+  }
+  if (!first) first = &tensors[0];
+  CatPlan plan;
+  plan.dim = static_cast<size_t>(normalize_dim(dim, first->dim()));
+  SymInts sizes(first->sizes());
+  SymInt total = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& tensor = tensors[i];
+    if (is_skipped(tensor)) continue;
+    require(tensor.dim() == first->dim(), "Tensors must have same number of dimensions: got {} and {}", first->dim(), tensor.dim());
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if (d == plan.dim || tensor.sizes()[d].same_as(sizes[d])) continue;
+      bool plain = !tensor.sizes()[d].is_symbolic() && !sizes[d].is_symbolic();
+      if (plain)
+        fail("Sizes of tensors must match except in dimension {}. Expected size {} but got size {} for tensor number {} in the list.",
+             plan.dim, sizes[d].plain(), tensor.sizes()[d].plain(), i);
+      check(tensor.sizes()[d] == sizes[d], "cat: sizes must match except in the joined dimension");
+    }
+    total = total + tensor.sizes()[plan.dim];
+  }
+  sizes[plan.dim] = total;
+  plan.spec = {cat_type(tensors), first->device(), sizes, cat_strides(tensors, sizes)};
+  return plan;
+}
+
+TensorSpec cat_meta(TensorSpan tensors, int64_t dim) { return plan_cat(tensors, dim).spec; }
+void cat_into(TensorSpan tensors, int64_t dim, const Tensor& out) {
+  size_t d = plan_cat(tensors, dim).dim;
+  SymInt position = 0;
+  for (const Tensor& tensor : tensors) {
+    if (is_skipped(tensor)) continue;
+    SymInts sizes(out.sizes());
+    sizes[d] = tensor.sizes()[d];
+    copy_values(alias_with(out, sizes, out.strides(), out.storage_offset() + position * out.strides()[d]), tensor);
+    position = position + tensor.sizes()[d];
+  }
+}
+
+Tensor stack_composite(TensorSpan tensors, int64_t dim) {
+  require(!tensors.empty(), "stack expects a non-empty TensorList");
+  std::vector<Tensor> parts;
+  int64_t d = normalize_dim(dim, tensors[0].dim() + 1);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!same_sizes(tensors[i].sizes(), tensors[0].sizes()))
+      fail("stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {}", describe_sizes(tensors[0].sizes()),
+           describe_sizes(tensors[i].sizes()), i);
+    parts.push_back(unsqueeze(tensors[i], d));
+  }
+  return cat(parts, d);
+}
+
+Grads cat_vjp(const Vjp& v) {
+  int64_t dim = v.arg<int64_t>(1);
+  std::vector<Tensor> grads;
+  SymInt position = 0;
+  for (int i = 0; i < v.count(0); ++i) {
+    const TensorShape& shape = v.shape(0, i);
+    bool skipped = shape.sizes.size() == 1 && guard_or(shape.sizes[0] == 0, false);
+    if (skipped) {
+      grads.push_back(v.wants(0, i) ? new_zeros(v.grad(), shape.sizes) : Tensor());
+      continue;
+    }
+    SymInt length = shape.sizes[static_cast<size_t>(normalize_dim(dim, static_cast<int64_t>(shape.sizes.size())))];
+    Tensor part = v.wants(0, i) ? slice(v.grad(), dim, position, position + length, 1) : Tensor();
+    if (part.defined() && part.is_complex() && !is_complex(shape.dtype)) part = real(part);
+    grads.push_back(part);
+    position = position + length;
+  }
+  return {Grad(std::move(grads))};
+}
+
+Batched cat_batch(const Batch& call) {
+  ValueList parts;
+  const auto& dims = call.batch_dims(0);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    Tensor tensor = call.args()[0].elements()[i].to_tensor();
+    if (dims[i] < 0 && is_skipped(tensor)) continue;
+    parts.push_back(with_batch_first(tensor, dims[i], call.batch_size()));
+  }
+  int64_t rank = parts[0].to_tensor().dim() - 1;
+  return {weft::call(call.op(), std::vector<Value>{Value::list(parts), normalize_dim(call.arg<int64_t>(1), rank) + 1}), {0}};
+}
+
+}  // namespace
+
+WEFT_OPERATOR(cat) = {
+    .schema = "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
+    .out = "aten::cat.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kLinear,
+    .meta = function<&cat_meta>(),
+    .kernel = structured<&cat_meta, &cat_into>(),
+    .vjp = {.saves = sizes(0), .rule = cat_vjp},
+    .batch = cat_batch,
+    .samples = [] {
+      return Samples{{"rows", {Value::list({f64({2, 3}), f64({1, 3})})}},
+                     {"columns", {Value::list({f64({2, 3}), f64({2, 2})}), -1}},
+                     {"empty_vector", {Value::list({f64({0}), f64({2, 2})}), 1}},
+                     {"mixed_types", {Value::list({f32({2}), i64({3})})}}};
+    },
+};
+
+WEFT_OPERATOR(stack) = {
+    .schema = "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
+    .out = "aten::stack.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)",
+    .composite = composite<&stack_composite>(),
+    .samples = [] { return Samples{{"front", {Value::list({f64({2, 3}), f64({2, 3})})}}, {"last", {Value::list({f64({2}), f64({2})}), -1}}}; },
+};
+
+}  // namespace weft::ops

@@ -1,0 +1,254 @@
+// Tensors made from sizes and numbers.
+#include "ops/support/family.h"
+#include "ops/support/fill.h"
+
+namespace weft::ops {
+namespace {
+
+using Type = std::optional<DType>;
+using Pin = std::optional<bool>;
+using Format = std::optional<MemoryFormat>;
+
+void refuse_pinned(const Pin& pin) { require(!pin.value_or(false), "pin_memory: weft has no pinned memory; leave it out"); }
+
+TensorSpec spec_with_format(SymIntSpan sizes, DType dtype, Device device, const Format& format) {
+  require(format != MemoryFormat::kPreserve, "empty: 'preserve_format' needs a tensor to preserve; use empty_like");
+  return {dtype, device, SymInts(sizes), strides_of_format(sizes, format.value_or(MemoryFormat::kContiguous))};
+}
+
+// The layout of a `_like` result.
+TensorSpec spec_like(const Tensor& self, const Type& dtype, const std::optional<Device>& device, const Format& format) {
+  MemoryFormat wanted = format.value_or(MemoryFormat::kPreserve);
+  SymInts strides = wanted == MemoryFormat::kPreserve ? preserved_strides(self) : strides_of_format(self.sizes(), wanted);
+  return {dtype.value_or(self.dtype()), device.value_or(self.device()), SymInts(self.sizes()), std::move(strides)};
+}
+
+DType number_default_type(const Scalar& value) {
+  if (value.is_bool()) return kBool;
+  if (value.is_integral()) return kInt64;
+  return value.is_complex() ? kComplex64 : kFloat32;
+}
+
+// --- empty -------------------------------------------------------------------------------------------------------
+
+TensorSpec empty_meta(SymIntSpan size, Type dtype, std::optional<Layout>, std::optional<Device> device, Pin pin, Format format) {
+  refuse_pinned(pin);
+  return spec_with_format(size, dtype.value_or(kFloat32), device.value_or(kCpu), format);
+}
+Tensor empty_kernel(SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin, Format format) {
+  if (!format && !pin) return allocate_contiguous(size, dtype.value_or(kFloat32), device.value_or(kCpu));
+  return allocate(empty_meta(size, dtype, layout, device, pin, format));
+}
+TensorSpec empty_strided_meta(SymIntSpan size, SymIntSpan stride, Type dtype, std::optional<Layout>, std::optional<Device> device, Pin pin) {
+  refuse_pinned(pin);
+  require(size.size() == stride.size(), "dimensionality of sizes ({}) must match dimensionality of strides ({})", size.size(), stride.size());
+  for (const SymInt& s : stride)
+    require(s.is_symbolic() || s.plain() >= 0, "empty_strided: negative strides are not supported, but got {}", describe_sizes(stride));
+  return {dtype.value_or(kFloat32), device.value_or(kCpu), SymInts(size), SymInts(stride)};
+}
+Tensor empty_strided_kernel(SymIntSpan size, SymIntSpan stride, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  return allocate(empty_strided_meta(size, stride, dtype, layout, device, pin));
+}
+TensorSpec empty_like_meta(const Tensor& self, Type dtype, std::optional<Layout>, std::optional<Device> device, Pin pin, Format format) {
+  refuse_pinned(pin);
+  return spec_like(self, dtype, device, format);
+}
+Tensor empty_like_kernel(const Tensor& self, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin, Format format) {
+  return allocate(empty_like_meta(self, dtype, layout, device, pin, format));
+}
+
+// --- full, zeros, ones --------------------------------------------------------------------------------------------
+
+TensorSpec full_meta(SymIntSpan size, const Scalar& value, Type dtype, std::optional<Layout>, std::optional<Device> device, Pin pin) {
+  refuse_pinned(pin);
+  return contiguous_spec(size, dtype.value_or(number_default_type(value)), device.value_or(kCpu));
+}
+Tensor full_kernel(SymIntSpan size, const Scalar& value, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  Tensor result = allocate(full_meta(size, value, dtype, layout, device, pin));
+  fill_values(result, value);
+  return result;
+}
+template <int value>
+struct Constant {
+  static TensorSpec meta(SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+    return full_meta(size, value, dtype.value_or(kFloat32), layout, device, pin);
+  }
+  static Tensor kernel(SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+    Tensor result = allocate(meta(size, dtype, layout, device, pin));
+    fill_values(result, value);
+    return result;
+  }
+  static Tensor like(const Tensor& self, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin, Format format) {
+    Tensor result = empty_like_kernel(self, dtype, layout, device, pin, format);
+    fill_values(result, value);
+    return result;
+  }
+};
+TensorSpec full_like_meta(const Tensor& self, const Scalar&, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin, Format format) {
+  return empty_like_meta(self, dtype, layout, device, pin, format);
+}
+Tensor full_like_kernel(const Tensor& self, const Scalar& value, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin, Format format) {
+  Tensor result = empty_like_kernel(self, dtype, layout, device, pin, format);
+  fill_values(result, value);
+  return result;
+}
+TensorSpec scalar_tensor_meta(const Scalar& s, Type dtype, std::optional<Layout>, std::optional<Device> device, Pin) {
+  return contiguous_spec({}, dtype.value_or(s.is_floating() || s.is_complex() ? number_default_type(s) : kFloat32), device.value_or(kCpu));
+}
+Tensor scalar_tensor_kernel(const Scalar& s, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  Tensor result = allocate(scalar_tensor_meta(s, dtype, layout, device, pin));
+  fill_values(result, s);
+  return result;
+}
+
+// --- from another tensor's type and device ---------------------------------------------------------------------------
+
+Tensor new_empty_composite(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  return empty(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
+}
+Tensor new_zeros_composite(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  return zeros(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
+}
+Tensor new_ones_composite(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  return ones(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
+}
+Tensor new_full_composite(const Tensor& self, SymIntSpan size, const Scalar& value, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  return full(size, value, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
+}
+Tensor new_empty_strided_composite(const Tensor& self, SymIntSpan size, SymIntSpan stride, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  return empty_strided(size, stride, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
+}
+
+// A factory that looks at one tensor gives the same for the whole batch, with the batch dim in front.
+Batched like_batch(const Batch& call) {
+  std::vector<Value> args(call.args().begin(), call.args().end());
+  args[0] = batch_first(call.tensor(0), call.batch_dim(0));
+  return {weft::call(call.op(), args), {0}};
+}
+
+Samples size_samples() {
+  return {{"matrix", {Value::list({2, 3})}}, {"scalar", {Value::list({})}}, {"empty", {Value::list({0, 2})}}, {"typed", {Value::list({3}), kInt64}}};
+}
+Samples like_samples() {
+  return {{"plain", {f32({2, 3})}}, {"transposed", {transposed(f32({3, 4}))}}, {"typed", {f32({2}), kFloat64}}};
+}
+
+}  // namespace
+
+WEFT_OPERATOR(empty_memory_format) = {
+    .schema = "aten::empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .traits = Traits::kFactory | Traits::kUninitialized | Traits::kNotDifferentiable | Traits::kNotBatchable,
+    .meta = function<&empty_meta>(),
+    .kernel = {.functional = function<&empty_kernel>()},
+    .samples = size_samples,
+};
+
+WEFT_OPERATOR(empty_strided) = {
+    .schema = "aten::empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .traits = Traits::kFactory | Traits::kUninitialized | Traits::kNotDifferentiable | Traits::kNotBatchable,
+    .meta = function<&empty_strided_meta>(),
+    .kernel = {.functional = function<&empty_strided_kernel>()},
+    .samples = [] { return Samples{{"matrix", {Value::list({2, 3}), Value::list({1, 2})}}}; },
+};
+
+WEFT_OPERATOR(empty_like) = {
+    .schema = "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .traits = Traits::kUninitialized | Traits::kNotDifferentiable,
+    .meta = function<&empty_like_meta>(),
+    .kernel = {.functional = function<&empty_like_kernel>()},
+    .batch = like_batch,
+    .samples = like_samples,
+};
+
+WEFT_OPERATOR(full) = {
+    .schema = "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
+    .meta = function<&full_meta>(),
+    .kernel = {.functional = function<&full_kernel>()},
+    .samples = [] { return Samples{{"real", {Value::list({2, 3}), 1.5}}, {"integer", {Value::list({2}), 3}}, {"bool", {Value::list({}), true}}}; },
+};
+
+WEFT_OPERATOR(zeros) = {
+    .schema = "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
+    .meta = function<&Constant<0>::meta>(),
+    .kernel = {.functional = function<&Constant<0>::kernel>()},
+    .samples = size_samples,
+};
+
+WEFT_OPERATOR(ones) = {
+    .schema = "aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
+    .meta = function<&Constant<1>::meta>(),
+    .kernel = {.functional = function<&Constant<1>::kernel>()},
+    .samples = size_samples,
+};
+
+WEFT_OPERATOR(zeros_like) = {
+    .schema = "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .traits = Traits::kNotDifferentiable,
+    .meta = function<&empty_like_meta>(),
+    .kernel = {.functional = function<&Constant<0>::like>()},
+    .batch = like_batch,
+    .samples = like_samples,
+};
+
+WEFT_OPERATOR(ones_like) = {
+    .schema = "aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .traits = Traits::kNotDifferentiable,
+    .meta = function<&empty_like_meta>(),
+    .kernel = {.functional = function<&Constant<1>::like>()},
+    .batch = like_batch,
+    .samples = like_samples,
+};
+
+WEFT_OPERATOR(full_like) = {
+    .schema = "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .traits = Traits::kNotDifferentiable,
+    .meta = function<&full_like_meta>(),
+    .kernel = {.functional = function<&full_like_kernel>()},
+    .batch = like_batch,
+    .samples = [] { return Samples{{"plain", {f32({2, 3}), 2}}, {"transposed", {transposed(f32({3, 4})), 1.5}}}; },
+};
+
+WEFT_OPERATOR(scalar_tensor) = {
+    .schema = "aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
+    .meta = function<&scalar_tensor_meta>(),
+    .kernel = {.functional = function<&scalar_tensor_kernel>()},
+    .samples = [] { return Samples{{"real", {2.5}}, {"typed", {3, kInt64}}}; },
+};
+
+WEFT_OPERATOR(new_empty) = {
+    .schema = "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .traits = Traits::kUninitialized,
+    .composite = composite<&new_empty_composite>(),
+    .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2})}}}; },
+};
+
+WEFT_OPERATOR(new_zeros) = {
+    .schema = "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .composite = composite<&new_zeros_composite>(),
+    .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2})}}}; },
+};
+
+WEFT_OPERATOR(new_ones) = {
+    .schema = "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .composite = composite<&new_ones_composite>(),
+    .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2})}}}; },
+};
+
+WEFT_OPERATOR(new_full) = {
+    .schema = "aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .composite = composite<&new_full_composite>(),
+    .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2}), 7}}}; },
+};
+
+WEFT_OPERATOR(new_empty_strided) = {
+    .schema = "aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .traits = Traits::kUninitialized,
+    .composite = composite<&new_empty_strided_composite>(),
+    .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2}), Value::list({1, 3})}}}; },
+};
+
+}  // namespace weft::ops

@@ -1,0 +1,154 @@
+// Sums, means, extremes and truth over dims.
+#include "ops/support/family.h"
+#include "ops/support/reduction.h"
+
+namespace weft::ops {
+namespace {
+
+using MaybeType = std::optional<DType>;
+
+// The layout of a reduced result: dense in the order of dims that the input has.
+TensorSpec reduced_spec(const Tensor& self, uint64_t mask, bool keepdim, DType dtype) {
+  return contiguous_spec(reduced_sizes(self.sizes(), mask, keepdim), dtype, self.device());
+}
+
+DType sum_type(const Tensor& self, const MaybeType& dtype) {
+  if (dtype) return *dtype;
+  return self.dtype() <= kInt64 ? kInt64 : self.dtype();
+}
+uint64_t mask_of(const Tensor& self, const OptionalIntSpan& dim) { return dim_mask(dim ? *dim : IntSpan(), self.dim()); }
+
+TensorSpec sum_dim_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype) {
+  return reduced_spec(self, mask_of(self, dim), keepdim, sum_type(self, dtype));
+}
+void sum_dim_into(const Tensor& self, OptionalIntSpan dim, bool, MaybeType dtype, const Tensor& out) {
+  reduce_values(Reduction::kSum, sum_type(self, dtype), self, mask_of(self, dim), out);
+}
+TensorSpec sum_meta(const Tensor& self, MaybeType dtype) { return sum_dim_meta(self, {}, false, dtype); }
+void sum_into(const Tensor& self, MaybeType dtype, const Tensor& out) { sum_dim_into(self, {}, false, dtype, out); }
+
+// Sums over the dims that broadcasting would have made of `size`.
+Tensor sum_to_size_composite(const Tensor& self, SymIntSpan size) {
+  auto rank = static_cast<size_t>(self.dim());
+  if (size.size() > rank) fail("size {} is not expandable to size {}.", describe_sizes(size), describe_sizes(self.sizes()));
+  size_t extra = rank - size.size();
+  Ints dims;
+  for (size_t d = 0; d < rank; ++d) {
+    if (d < extra) {
+      dims.push_back(static_cast<int64_t>(d));
+      continue;
+    }
+    const SymInt& have = self.sizes()[d];
+    const SymInt& want = size[d - extra];
+    if (have.same_as(want) || guard_or(have == want, false)) continue;
+    if (!guard_or(want == 1, false)) fail("size {} is not expandable to size {}.", describe_sizes(size), describe_sizes(self.sizes()));
+    dims.push_back(static_cast<int64_t>(d));
+  }
+  if (dims.empty()) return alias(self);
+  Tensor summed = sum(self, dims, true);
+  return extra ? view(summed, size) : summed;
+}
+
+uint64_t any_mask(const Tensor& self, const OptionalIntSpan& dim) { return dim_mask(dim ? *dim : IntSpan(), self.dim(), !dim); }
+DType truth_type(const Tensor& self) { return self.dtype() == kUInt8 ? kUInt8 : kBool; }
+template <Reduction reduction>
+struct Truth {
+  static TensorSpec dims_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim) {
+    return reduced_spec(self, any_mask(self, dim), keepdim, truth_type(self));
+  }
+  static void dims_into(const Tensor& self, OptionalIntSpan dim, bool, const Tensor& out) {
+    reduce_values(reduction, kBool, self, any_mask(self, dim), out);
+  }
+  static TensorSpec meta(const Tensor& self) { return dims_meta(self, {}, false); }
+  static void into(const Tensor& self, const Tensor& out) { dims_into(self, {}, false, out); }
+  static TensorSpec dim_meta(const Tensor& self, int64_t dim, bool keepdim) { return dims_meta(self, IntSpan(&dim, 1), keepdim); }
+  static void dim_into(const Tensor& self, int64_t dim, bool keepdim, const Tensor& out) { dims_into(self, IntSpan(&dim, 1), keepdim, out); }
+};
+using Any = Truth<Reduction::kAny>;
+
+Batched whole_batch(const Batch& call) {
+  Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
+  Ints dims;
+  for (int64_t d = 1; d < self.dim(); ++d) dims.push_back(d);
+  if (dims.empty()) {
+    self = unsqueeze(self, 1);
+    dims.push_back(1);
+  }
+  return {sum(self, dims, false, call.arg<MaybeType>(1)), {0}};
+}
+Batched whole_any_batch(const Batch& call) {
+  Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
+  Ints dims;
+  for (int64_t d = 1; d < self.dim(); ++d) dims.push_back(d);
+  return {any(self, IntSpan(dims), false), {0}};
+}
+
+Value list(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
+Samples whole_samples() { return {{"matrix", {f64({3, 4})}}, {"scalar", {f64({})}}, {"empty", {f64({0, 2})}}, {"transposed", {transposed(f64({3, 4}))}}}; }
+
+}  // namespace
+
+WEFT_OPERATOR(sum) = {
+    .schema = "aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    .out = "aten::sum.out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kReduction | Traits::kLinear,
+    .meta = function<&sum_meta>(),
+    .kernel = structured<&sum_meta, &sum_into>(),
+    .vjp = {.saves = sizes(0), .rule = [](const Vjp& v) { return Grads{expand(v.grad(), v.sizes(0))}; }},
+    .batch = whole_batch,
+    .samples = whole_samples,
+};
+
+WEFT_OPERATOR(sum_dim) = {
+    .schema = "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    .out = "aten::sum.IntList_out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kReduction | Traits::kLinear,
+    .meta = function<&sum_dim_meta>(),
+    .kernel = structured<&sum_dim_meta, &sum_dim_into>(),
+    .vjp = {.saves = sizes(0),
+            .rule = [](const Vjp& v) {
+              auto dims = boxing::Unboxed<OptionalIntSpan>(v.arg(1));
+              OptionalIntSpan dim = dims.get();
+              return Grads{restore_reduced(v.grad(), v.sizes(0), dim ? *dim : IntSpan(), v.arg<bool>(2))};
+            }},
+    .batch = dims_batch<1>,
+    .samples = [] { return Samples{{"row", {f64({3, 4}), list({1})}}, {"keep", {f64({3, 4}), list({0}), true}}, {"both", {f64({2, 3, 4}), list({0, -1})}}, {"none", {f64({2, 3}), Value()}}, {"integers", {i64({3}), list({0})}}}; },
+};
+
+WEFT_OPERATOR(sum_to_size) = {
+    .schema = "aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor",
+    .composite = {.functional = function<&sum_to_size_composite>()},
+    .samples = [] { return Samples{{"leading", {f64({2, 3}), list({3})}}, {"inner", {f64({2, 3}), list({2, 1})}}, {"same", {f64({2}), list({2})}}}; },
+};
+
+WEFT_OPERATOR(any) = {
+    .schema = "aten::any(Tensor self) -> Tensor",
+    .out = "aten::any.all_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kReduction | Traits::kNotDifferentiable,
+    .meta = function<&Any::meta>(),
+    .kernel = structured<&Any::meta, &Any::into>(),
+    .batch = whole_any_batch,
+    .samples = [] { return Samples{{"bool", {boolean({3, 4})}}, {"real", {f64({2})}}}; },
+};
+
+WEFT_OPERATOR(any_dim) = {
+    .schema = "aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+    .out = "aten::any.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kReduction | Traits::kNotDifferentiable,
+    .meta = function<&Any::dim_meta>(),
+    .kernel = structured<&Any::dim_meta, &Any::dim_into>(),
+    .batch = dim_batch<1>,
+    .samples = [] { return Samples{{"row", {boolean({3, 4}), 1}}, {"keep", {boolean({3, 4}), 0, true}}}; },
+};
+
+WEFT_OPERATOR(any_dims) = {
+    .schema = "aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    .out = "aten::any.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kReduction | Traits::kNotDifferentiable,
+    .meta = function<&Any::dims_meta>(),
+    .kernel = structured<&Any::dims_meta, &Any::dims_into>(),
+    .batch = dims_batch<1>,
+    .samples = [] { return Samples{{"two", {boolean({2, 3, 4}), list({0, 2})}}}; },
+};
+
+}  // namespace weft::ops

@@ -1,0 +1,83 @@
+#pragma once
+
+#include "ops/scalar/complex_pair.h"
+
+// Activation functions and their derivatives. A `Backward` functor takes the gradient first.
+namespace weft::scalar {
+
+struct Relu {
+  template <typename T>
+  T operator()(T x) const {
+    return where(x < T(0), T(0), x);  // a NaN stays
+  }
+};
+struct ThresholdBackward {
+  template <typename T>
+  T operator()(T grad, T x, T threshold) const {
+    return where(x <= threshold, T(0), grad);
+  }
+};
+
+struct Silu {
+  template <typename T>
+  T operator()(T x) const {
+    if constexpr (IsComplex<T>) return x * sigmoid(x);
+    else return x / (T(1) + exp(-x));
+  }
+};
+struct SiluBackward {
+  template <typename T>
+  T operator()(T grad, T x) const {
+    T s = sigmoid(x);
+    return grad * s * (T(1) + x * (T(1) - s));
+  }
+};
+struct SigmoidBackward {
+  template <typename T>
+  T operator()(T grad, T y) const {
+    return grad * conj((T(1) - y) * y);
+  }
+};
+struct TanhBackward {
+  template <typename T>
+  T operator()(T grad, T y) const {
+    return grad * conj(T(1) - y * y);
+  }
+};
+
+struct Gelu {
+  template <typename T>
+  T operator()(T x) const {
+    return x * normal_cdf(x);
+  }
+};
+struct GeluBackward {
+  template <typename T>
+  T operator()(T grad, T x) const {
+    T density = T(0.39894228040143267794) * exp(T(-0.5) * x * x);
+    return grad * (normal_cdf(x) + x * density);
+  }
+};
+
+// gelu(x, approximate="tanh") = x/2 (1 + tanh(inner(x))).
+struct GeluTanh {
+  static constexpr double kBeta = 0.79788456080286535588, kKappa = 0.044715;
+  template <typename T>
+  static T inner(T x) {
+    return T(kBeta) * (x + T(kKappa) * (x * x * x));
+  }
+  template <typename T>
+  T operator()(T x) const {
+    return T(0.5) * x * (T(1) + tanh(inner(x)));
+  }
+};
+struct GeluTanhBackward {
+  template <typename T>
+  T operator()(T grad, T x) const {
+    T t = tanh(GeluTanh::inner(x));
+    T slope = T(GeluTanh::kBeta) * (T(1) + T(3 * GeluTanh::kKappa) * (x * x));
+    return grad * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * slope);
+  }
+};
+
+}  // namespace weft::scalar

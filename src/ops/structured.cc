@@ -1,0 +1,115 @@
+#include "ops/structured.h"
+
+#include "ops/support/shapes.h"
+#include "ops/support/pointwise.h"
+#include "ops/support/type_promotion.h"
+#include "weft/base/error.h"
+#include "weft/ops/functions.h"
+
+namespace weft {
+
+void check_inplace(const TensorSpec& spec, const Tensor& self) {
+  require(can_cast(spec.dtype, self.dtype()),
+          "result type {} can't be cast to the desired output type {}; the in-place target is {}", dtype_name(spec.dtype),
+          dtype_name(self.dtype()), describe(self));
+  require(same_sizes(spec.sizes, self.sizes()),
+          "output with shape {} doesn't match the broadcast shape {}; an in-place operator cannot grow its target",
+          describe_sizes(self.sizes()), describe_sizes(spec.sizes));
+}
+
+namespace {
+
+// Resizing keeps the elements that the storage has; strides are those of the spec.
+void resize_to(const TensorSpec& spec, const Tensor& out) {
+  TensorImpl* impl = out.impl();
+  int64_t elements = 1;
+  for (const SymInt& size : spec.sizes) elements *= size.is_symbolic() ? 0 : size.plain();
+  int64_t last = spec.sizes.empty() ? 1 : elements;
+  int64_t offset = impl->storage_offset().is_symbolic() ? 0 : impl->storage_offset().plain();
+  auto bytes = static_cast<size_t>((offset + last) * item_size(impl->dtype()));
+  if (elements > 0 && bytes > impl->storage()->bytes()) impl->storage()->resize(bytes);
+  impl->set_geometry(spec.sizes, spec.strides, impl->storage_offset());
+}
+
+}  // namespace
+
+void prepare_out(const TensorSpec& spec, const Tensor& out) {
+  require(out.defined(), "the out= tensor is undefined");
+  if (spec.device != out.device())
+    fail("Expected out tensor to have device {}, but got {} instead", spec.device.to_string(), out.device().to_string());
+  require(can_cast(spec.dtype, out.dtype()), "result type {} can't be cast to the desired output type {}",
+          dtype_name(spec.dtype), dtype_name(out.dtype()));
+  if (!same_sizes(spec.sizes, out.sizes())) resize_to(spec, out);
+}
+
+namespace {
+
+struct Extent {
+  int64_t first, last;  // in bytes from the start of the storage
+};
+Extent extent_of(const Tensor& t) {
+  int64_t size = item_size(t.dtype()), first = t.storage_offset().plain() * size, last = first + size;
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    int64_t reach = (t.plain_sizes()[static_cast<size_t>(d)] - 1) * t.plain_strides()[static_cast<size_t>(d)] * size;
+    (reach < 0 ? first : last) += reach;
+  }
+  return {first, last};
+}
+
+bool same_places(const Tensor& a, const Tensor& b) {
+  return a.storage_offset().same_as(b.storage_offset()) && a.dtype() == b.dtype() && same_sizes(a.sizes(), b.sizes()) &&
+         same_sizes(a.strides(), b.strides());
+}
+
+}  // namespace
+
+bool may_overlap(const Tensor& a, const Tensor& b) {
+  if (a.storage() != b.storage() || a.is_symbolic() || b.is_symbolic()) return false;
+  if (a.plain_numel() == 0 || b.plain_numel() == 0) return false;
+  Extent x = extent_of(a), y = extent_of(b);
+  return x.first < y.last && y.first < x.last;
+}
+
+void check_overlap(const Tensor& written, const Tensor& read) {
+  if (written.is_same(read) || !may_overlap(written, read) || same_places(written, read)) return;
+  // Two strided tensors may interleave without meeting; only dense ones are known to.
+  bool both_dense = written.impl()->is_non_overlapping_and_dense() && read.impl()->is_non_overlapping_and_dense();
+  require(!both_dense,
+          "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+          "location. Please clone() the tensor before performing the operation.");
+}
+
+void check_no_internal_overlap(const Tensor& written) {
+  if (written.is_symbolic() || written.is_contiguous()) return;
+  for (int64_t d = 0; d < written.dim(); ++d) {
+    bool repeats = written.plain_strides()[static_cast<size_t>(d)] == 0 && written.plain_sizes()[static_cast<size_t>(d)] > 1;
+    require(!repeats,
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation.");
+  }
+}
+
+const Tensor& copy_composed_inplace(const Tensor& self, const Tensor& result) {
+  check_inplace({result.dtype(), result.device(), SymInts(result.sizes()), {}}, self);
+  return copy_(self, result);
+}
+
+const Tensor& copy_composed_out(const Tensor& out, const Tensor& result) {
+  prepare_out({result.dtype(), result.device(), SymInts(result.sizes()), contiguous_strides(result.sizes())}, out);
+  return copy_(out, result);
+}
+
+void copy_values(const Tensor& target, const Tensor& source) {
+  Ints target_strides(target.plain_strides()), source_strides;
+  auto rank = static_cast<size_t>(target.dim()), missing = rank - static_cast<size_t>(source.dim());
+  for (size_t d = 0; d < rank; ++d) {
+    bool broadcast = d < missing || (source.plain_sizes()[d - missing] == 1 && target.plain_sizes()[d] != 1);
+    source_strides.push_back(broadcast ? 0 : source.plain_strides()[d - missing]);
+  }
+  IntSpan sizes = target.plain_sizes();
+  cpu::copy_strided({static_cast<char*>(target.raw_data()), target.dtype(), target_strides.data()},
+                    {static_cast<char*>(source.raw_data()), source.dtype(), source_strides.data()},
+                    {sizes.data(), sizes.size()});
+}
+
+}  // namespace weft

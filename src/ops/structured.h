@@ -1,0 +1,222 @@
+#pragma once
+
+#include "weft/ops/op_def.h"
+
+// Kernels in out-style: a meta function says what the results are, a kernel fills them in. The functional,
+// in-place and out= forms of an operator all come from that pair.
+
+namespace weft {
+
+// Whether `self` can take a result of this spec in place; an error in PyTorch's words otherwise.
+void check_inplace(const TensorSpec& spec, const Tensor& self);
+// Gives `out` the sizes of `spec` (resizing it when they differ) and checks type and device.
+void prepare_out(const TensorSpec& spec, const Tensor& out);
+// An error when two elements of `written` share memory, or when `written` and `read` overlap in part.
+void check_overlap(const Tensor& written, const Tensor& read);
+void check_no_internal_overlap(const Tensor& written);
+// Whether `a` and `b` share any memory without being the same elements in the same places.
+bool may_overlap(const Tensor& a, const Tensor& b);
+// Copies values, converting the type; sizes must agree. No layers.
+void copy_values(const Tensor& target, const Tensor& source);
+
+// Ends of composite in-place and out= forms: checks, then `copy_`, which every layer sees.
+const Tensor& copy_composed_inplace(const Tensor& self, const Tensor& result);
+const Tensor& copy_composed_out(const Tensor& out, const Tensor& result);
+
+namespace structured_detail {
+
+template <typename T>
+void check_overlap_with(const Tensor& written, const T& argument) {
+  if constexpr (std::same_as<T, Tensor>) {
+    if (argument.defined()) check_overlap(written, argument);
+  } else if constexpr (std::same_as<T, TensorSpan>) {
+    for (const Tensor& tensor : argument)
+      if (tensor.defined()) check_overlap(written, tensor);
+  }
+}
+template <typename T>
+bool shares_memory(const Tensor& written, const T& argument) {
+  if constexpr (std::same_as<T, Tensor>) return argument.defined() && argument.storage() == written.storage();
+  if constexpr (std::same_as<T, TensorSpan>)
+    for (const Tensor& tensor : argument)
+      if (tensor.defined() && tensor.storage() == written.storage()) return true;
+  return false;
+}
+
+template <auto meta, auto into, bool aliasing_is_safe, typename Signature = decltype(meta)>
+struct Forms;
+
+// One result.
+template <auto meta, auto into, bool aliasing_is_safe, typename... A>
+struct Forms<meta, into, aliasing_is_safe, TensorSpec (*)(A...)> {
+  static Tensor functional(A... args) {
+    Tensor out = allocate(meta(args...));
+    into(args..., out);
+    return out;
+  }
+  // Writes through a temporary where the target has another type or memory that the kernel still reads.
+  static void write(const TensorSpec& spec, const Tensor& target, A... args) {
+    bool direct = spec.dtype == target.dtype() && (aliasing_is_safe || !(shares_memory(target, args) || ...));
+    if (direct) return into(args..., target);
+    Tensor result = allocate(spec);
+    into(args..., result);
+    copy_values(target, result);
+  }
+  static const Tensor& inplace(A... args) {
+    const Tensor& self = std::get<0>(std::tie(args...));
+    TensorSpec spec = meta(args...);
+    check_inplace(spec, self);
+    check_no_internal_overlap(self);
+    (check_overlap_with(self, args), ...);
+    write(spec, self, args...);
+    return self;
+  }
+  static const Tensor& out(A... args, const Tensor& target) {
+    TensorSpec spec = meta(args...);
+    prepare_out(spec, target);
+    check_no_internal_overlap(target);
+    (check_overlap_with(target, args), ...);
+    write(spec, target, args...);
+    return target;
+  }
+  static constexpr KernelSet set() {
+    KernelSet forms{.functional = function<functional>(), .out = function<out>()};
+    if constexpr (sizeof...(A) > 0)
+      if constexpr (std::same_as<std::remove_cvref_t<std::tuple_element_t<0, std::tuple<A...>>>, Tensor>)
+        forms.inplace = function<inplace>();
+    return forms;
+  }
+};
+
+template <typename S>
+using TensorOf = Tensor;
+
+// Several results.
+template <auto meta, auto into, bool aliasing_is_safe, typename... S, typename... A>
+struct Forms<meta, into, aliasing_is_safe, std::tuple<S...> (*)(A...)> {
+  using Results = std::tuple<TensorOf<S>...>;
+  static Results functional(A... args) {
+    return std::apply(
+        [&](const S&... specs) {
+          Results results(allocate(specs)...);
+          std::apply([&](const auto&... r) { into(args..., r...); }, results);
+          return results;
+        },
+        meta(args...));
+  }
+  static Results out(A... args, const TensorOf<S>&... targets) {
+    Results results = functional(args...);
+    std::apply(
+        [&](const auto&... r) {
+          ((prepare_out(TensorSpec{r.dtype(), r.device(), SymInts(r.sizes()), SymInts(r.strides())}, targets),
+            copy_values(targets, r)),
+           ...);
+        },
+        results);
+    return Results(targets...);
+  }
+  static constexpr KernelSet set() { return {.functional = function<functional>(), .out = function<out>()}; }
+};
+
+// A kernel that makes its own result: the other forms copy it.
+template <auto fn, typename Signature = decltype(fn)>
+struct Copied;
+template <auto fn, typename... A>
+struct Copied<fn, Tensor (*)(A...)> {
+  static TensorSpec spec_of(const Tensor& t) { return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())}; }
+  static const Tensor& inplace(A... args) {
+    const Tensor& self = std::get<0>(std::tie(args...));
+    Tensor result = fn(args...);
+    check_inplace(spec_of(result), self);
+    check_no_internal_overlap(self);
+    copy_values(self, result);
+    return self;
+  }
+  static const Tensor& out(A... args, const Tensor& target) {
+    Tensor result = fn(args...);
+    prepare_out(spec_of(result), target);
+    copy_values(target, result);
+    return target;
+  }
+  static constexpr KernelSet set() {
+    KernelSet forms{.functional = function<fn>(), .out = function<out>()};
+    if constexpr (sizeof...(A) > 0)
+      if constexpr (std::same_as<std::remove_cvref_t<std::tuple_element_t<0, std::tuple<A...>>>, Tensor>)
+        forms.inplace = function<inplace>();
+    return forms;
+  }
+};
+template <auto fn, typename R, typename... A>
+struct Copied<fn, R (*)(A...)> {
+  static constexpr KernelSet set() { return {.functional = function<fn>()}; }
+};
+
+// An operator made of others: the other forms copy through operators too, so that every layer sees it.
+template <auto fn, typename Signature = decltype(fn)>
+struct Composed;
+template <auto fn, typename... A>
+struct Composed<fn, Tensor (*)(A...)> {
+  static const Tensor& inplace(A... args) {
+    const Tensor& self = std::get<0>(std::tie(args...));
+    return copy_composed_inplace(self, fn(args...));
+  }
+  static const Tensor& out(A... args, const Tensor& target) { return copy_composed_out(target, fn(args...)); }
+  static constexpr KernelSet set() {
+    KernelSet forms{.functional = function<fn>(), .out = function<out>()};
+    if constexpr (sizeof...(A) > 0)
+      if constexpr (std::same_as<std::remove_cvref_t<std::tuple_element_t<0, std::tuple<A...>>>, Tensor>)
+        forms.inplace = function<inplace>();
+    return forms;
+  }
+};
+template <auto fn, typename R, typename... A>
+struct Composed<fn, R (*)(A...)> {
+  static constexpr KernelSet set() { return {.functional = function<fn>()}; }
+};
+
+// A view: the in-place form changes the geometry of the tensor itself.
+template <auto fn, typename Signature = decltype(fn)>
+struct Viewed;
+template <auto fn, typename... A>
+struct Viewed<fn, Tensor (*)(A...)> {
+  static const Tensor& inplace(A... args) {
+    const Tensor& self = std::get<0>(std::tie(args...));
+    Tensor view = fn(args...);
+    self.impl()->set_geometry(view.sizes(), view.strides(), view.storage_offset());
+    return self;
+  }
+  static constexpr KernelSet set() { return {.functional = function<fn>(), .inplace = function<inplace>()}; }
+};
+template <auto fn, typename R, typename... A>
+struct Viewed<fn, R (*)(A...)> {
+  static constexpr KernelSet set() { return {.functional = function<fn>()}; }
+};
+
+}  // namespace structured_detail
+
+// The kernels of a view operator: it reads geometry only, so the same function serves as its meta function.
+template <auto fn>
+constexpr KernelSet view_kernels() {
+  return structured_detail::Viewed<+fn>::set();
+}
+
+// All forms of an operator that is made of other operators.
+template <auto fn>
+constexpr KernelSet composite() {
+  return structured_detail::Composed<+fn>::set();
+}
+
+// All forms from a meta function and a kernel `void into(args..., const Tensor& out...)`. `aliasing_is_safe`:
+// the kernel may write over an input that it reads in the same place (pointwise ones may).
+template <auto meta, auto into, bool aliasing_is_safe = false>
+constexpr KernelSet structured() {
+  return structured_detail::Forms<+meta, +into, aliasing_is_safe>::set();
+}
+
+// All forms from a kernel that returns its result.
+template <auto fn>
+constexpr KernelSet plain() {
+  return structured_detail::Copied<+fn>::set();
+}
+
+}  // namespace weft

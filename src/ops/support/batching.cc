@@ -1,0 +1,141 @@
+#include "ops/support/batching.h"
+
+#include "ops/support/shapes.h"
+#include "weft/base/error.h"
+#include "weft/ops/functions.h"
+#include "weft/ops/operator.h"
+
+namespace weft {
+
+Tensor batch_first(const Tensor& tensor, int64_t dim) {
+  if (!tensor.defined() || dim <= 0) return tensor;
+  return movedim(tensor, dim, 0);
+}
+
+Tensor with_batch_first(const Tensor& tensor, int64_t dim, const SymInt& batch_size) {
+  if (dim >= 0) return batch_first(tensor, dim);
+  SymInts sizes{batch_size};
+  for (const SymInt& size : tensor.sizes()) sizes.push_back(size);
+  return expand(tensor, sizes);
+}
+
+int64_t logical_rank(const Tensor& tensor, int64_t batch_dim) { return tensor.dim() - (batch_dim >= 0 ? 1 : 0); }
+
+Batched pointwise_batch(const Batch& call) {
+  std::vector<Value> args(call.args().begin(), call.args().end());
+  int64_t rank = 0;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (args[i].is_tensor())
+      rank = std::max(rank, logical_rank(args[i].tensor_ref(), call.batch_dim(static_cast<int>(i))));
+  for (size_t i = 0; i < args.size(); ++i) {
+    int64_t dim = args[i].is_tensor() ? call.batch_dim(static_cast<int>(i)) : -1;
+    if (dim < 0) continue;
+    Tensor tensor = batch_first(args[i].tensor_ref(), dim);
+    // Missing dims go behind the batch dim, where broadcasting will not put them.
+    while (tensor.dim() - 1 < rank) tensor = unsqueeze(tensor, 1);
+    args[i] = tensor;
+  }
+  return {weft::call(call.op(), args), {0}};
+}
+
+namespace {
+
+Batched in_front(const Value& result) {
+  size_t count = result.is_sequence() ? result.elements().size() : 1;
+  return {result, std::vector<int64_t>(count, 0)};
+}
+
+}  // namespace
+
+Batched call_with_dim_shifted(const Batch& call, int dim_argument) {
+  std::vector<Value> args(call.args().begin(), call.args().end());
+  Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
+  int64_t rank = self.dim() - 1;
+  auto at = static_cast<size_t>(dim_argument);
+  int64_t dim = normalize_dim(args[at].to_int(), rank);
+  bool was_scalar = rank == 0;
+  if (was_scalar) self = unsqueeze(self, 1);
+  args[0] = self;
+  args[at] = dim + 1;
+  Batched batched = in_front(weft::call(call.op(), args));
+  if (was_scalar && batched.result.is_tensor() && batched.result.tensor_ref().dim() > 1)
+    batched.result = squeeze(batched.result.tensor_ref(), 1);
+  return batched;
+}
+
+Batched call_with_dims_shifted(const Batch& call, int dims_argument) {
+  std::vector<Value> args(call.args().begin(), call.args().end());
+  Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
+  int64_t rank = self.dim() - 1;
+  auto at = static_cast<size_t>(dims_argument);
+  ValueList dims;
+  bool all = args[at].is_none() || (args[at].is_sequence() && args[at].elements().empty());
+  if (all)
+    for (int64_t d = 0; d < rank; ++d) dims.push_back(d + 1);
+  else if (args[at].is_sequence())
+    for (const Value& dim : args[at].elements()) dims.push_back(normalize_dim(dim.to_int(), rank) + 1);
+  else dims.push_back(normalize_dim(args[at].to_int(), rank) + 1);
+  if (rank == 0) {
+    self = unsqueeze(self, 1);
+    dims = {1};
+  }
+  args[0] = self;
+  args[at] = Value::list(dims);
+  Batched batched = in_front(weft::call(call.op(), args));
+  if (rank == 0 && batched.result.is_tensor() && batched.result.tensor_ref().dim() > 1)
+    batched.result = squeeze(batched.result.tensor_ref(), 1);
+  return batched;
+}
+
+namespace {
+
+Value example(const Value& value, int64_t dim, int64_t i) { return dim < 0 ? value : Value(select(value.to_tensor(), dim, i)); }
+
+ValueList arguments_of_example(const Batch& call, int64_t i) {
+  ValueList args;
+  for (size_t k = 0; k < call.args().size(); ++k) {
+    const Value& value = call.args()[k];
+    auto argument = static_cast<int>(k);
+    if (value.is_tensor()) {
+      args.push_back(example(value, call.batch_dim(argument), i));
+    } else if (value.is_sequence() && !call.batch_dims(argument).empty()) {
+      ValueList list;
+      for (size_t e = 0; e < value.elements().size(); ++e) {
+        const Value& element = value.elements()[e];
+        list.push_back(element.is_tensor() ? example(element, call.batch_dims(argument)[e], i) : element);
+      }
+      args.push_back(Value::list(std::move(list)));
+    } else {
+      args.push_back(value);
+    }
+  }
+  return args;
+}
+
+Value stack_results(const std::vector<Value>& results) {
+  if (results[0].is_sequence()) {
+    ValueList stacked;
+    for (size_t k = 0; k < results[0].elements().size(); ++k) {
+      std::vector<Value> column;
+      for (const Value& result : results) column.push_back(result.elements()[k]);
+      stacked.push_back(stack_results(column));
+    }
+    return results[0].is_list() ? Value::list(std::move(stacked)) : Value::tuple(std::move(stacked));
+  }
+  if (!results[0].is_tensor()) return results[0];
+  std::vector<Tensor> tensors;
+  for (const Value& result : results) tensors.push_back(result.to_tensor());
+  return stack(tensors, 0);
+}
+
+}  // namespace
+
+Batched loop_batch(const Batch& call) {
+  int64_t count = guard_int(call.batch_size());
+  require(count > 0, "{}: it is batched one example after the other, which needs at least one", call.op().name());
+  std::vector<Value> results;
+  for (int64_t i = 0; i < count; ++i) results.push_back(weft::call(call.op(), arguments_of_example(call, i)));
+  return in_front(stack_results(results));
+}
+
+}  // namespace weft

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "weft/ops/op_def.h"
+
+// What derivative formulas share. All of it is made of operators, so that formulas can be captured, batched and
+// differentiated again.
+
+namespace weft {
+
+// The complex conjugate; the tensor itself when it is real.
+Tensor conj_of(const Tensor& tensor);
+Scalar conj_of(const Scalar& number);
+// `grad` times the conjugate of `factor`: the vjp of a multiplication by it.
+Tensor times_conj(const Tensor& grad, const Tensor& factor);
+// Undefined stays undefined: a missing gradient is zero.
+Tensor maybe_mul(const Tensor& grad, const Tensor& factor);
+
+// A broadcastable gradient back to the dims of a reduction that did not keep them.
+Tensor restore_reduced(const Tensor& grad, SymIntSpan sizes, IntSpan dims, bool keepdim);
+
+// The gradient only where `condition` holds.
+Tensor masked(const Tensor& grad, const Tensor& condition);
+
+}  // namespace weft

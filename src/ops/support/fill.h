@@ -1,0 +1,10 @@
+#pragma once
+
+#include "weft/core/tensor.h"
+
+namespace weft {
+
+// Sets every element; nothing for tensors without memory. No layers.
+void fill_values(const Tensor& tensor, const Scalar& value);
+
+}  // namespace weft

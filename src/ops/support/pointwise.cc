@@ -1,0 +1,81 @@
+#include "ops/support/pointwise.h"
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+// Strides of the operands along the dims of the result, on the stack.
+class Operands {
+ public:
+  Operands(SymIntSpan sizes) : rank_(sizes.size()) {  // NOLINT(google-explicit-constructor)
+    require(rank_ <= 64, "only tensors with up to 64 dims are supported");
+    sizes_.reserve(rank_);
+    for (const SymInt& size : sizes) sizes_.push_back(size.plain());
+    strides_.reserve(4 * rank_ + 1);
+  }
+  void add(const Tensor& tensor) {
+    auto rank = static_cast<size_t>(tensor.dim());
+    size_t missing = rank_ - rank;
+    IntSpan sizes = tensor.plain_sizes(), strides = tensor.plain_strides();
+    for (size_t d = 0; d < rank_; ++d) {
+      bool broadcast = d < missing || (sizes[d - missing] == 1 && sizes_[d] != 1);
+      strides_.push_back(broadcast ? 0 : strides[d - missing]);
+    }
+    operands_.push_back({static_cast<char*>(tensor.raw_data()), tensor.dtype(), nullptr});
+  }
+  std::span<const cpu::Operand> get() {
+    for (size_t i = 0; i < operands_.size(); ++i) operands_[i].strides = strides_.data() + i * rank_;
+    return {operands_.data(), operands_.size()};
+  }
+  std::span<const int64_t> sizes() const { return {sizes_.data(), sizes_.size()}; }
+
+ private:
+  size_t rank_;
+  SmallVector<int64_t, 6> sizes_;
+  SmallVector<int64_t, 24> strides_;
+  SmallVector<cpu::Operand, 5> operands_;
+};
+
+}  // namespace
+
+void run_pointwise(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
+                   std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params) {
+  Operands operands(out.sizes());
+  operands.add(out);
+  for (const Tensor* input : inputs) operands.add(*input);
+  cpu::run_pointwise(kernel, compute, operands.get(), operands.sizes(), params);
+}
+
+void run_pointwise2(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out0, const Tensor& out1,
+                    std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params) {
+  Operands operands(out0.sizes());
+  operands.add(out0);
+  operands.add(out1);
+  for (const Tensor* input : inputs) operands.add(*input);
+  cpu::run_pointwise(kernel, compute, operands.get(), operands.sizes(), params);
+}
+
+cpu::ParamValue param_of(const Scalar& number, DType compute) {
+  if (is_complex(compute)) {
+    Complex<double> z = number.to_complex();
+    return {z.re, z.im};
+  }
+  if (is_floating(compute)) return number.to_double();
+  if (number.is_floating()) return number.to_double();
+  return number.to_int();
+}
+
+Tensor wrapped_number(const Scalar& number) {
+  Tensor tensor = allocate_contiguous({}, number.dtype());
+  visit_dtype(number.dtype(), [&]<typename T>() { *static_cast<T*>(tensor.raw_data()) = number.to<T>(); });
+  tensor.impl()->set_flags(tensor_flag::kWrappedNumber);
+  return tensor;
+}
+
+void require_supported(const cpu::PointwiseKernel& kernel, DType compute) {
+  if (!kernel.supports(compute)) [[unlikely]]
+    fail("\"{}_cpu\" not implemented for '{}'", kernel.name, dtype_name(compute));
+}
+
+}  // namespace weft

@@ -1,0 +1,85 @@
+#pragma once
+
+#include "ops/cpu/pointwise_kernels.h"
+#include "ops/structured.h"
+#include "ops/support/shapes.h"
+#include "ops/support/type_promotion.h"
+
+// Pointwise operators from their scalar kernels: type rule, meta function and all forms in a line each.
+
+namespace weft {
+
+// Computes `out = kernel(inputs)`, broadcasting and converting.
+void run_pointwise(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
+                   std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params = {});
+// The same with two results.
+void run_pointwise2(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out0, const Tensor& out1,
+                    std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params = {});
+cpu::ParamValue param_of(const Scalar& number, DType compute);
+
+// A 0-dim tensor that stands for a number: weak in type promotion.
+Tensor wrapped_number(const Scalar& number);
+
+// An error in PyTorch's words where the kernel does not exist for the type.
+void require_supported(const cpu::PointwiseKernel& kernel, DType compute);
+
+// How the compute type follows from the common type of the operands.
+enum class TypeRule : uint8_t {
+  kPromote,  // as it is
+  kFloat,    // integers compute in the default real type
+  kBool,     // computes in bool (logical operators)
+};
+inline DType compute_type(TypeRule rule, DType common) {
+  if (rule == TypeRule::kBool) return DType::kBool;
+  return rule == TypeRule::kFloat ? float_type(common) : common;
+}
+
+// operator(self)
+template <const cpu::PointwiseKernel& kernel, TypeRule rule = TypeRule::kPromote>
+struct Unary {
+  static DType compute(const Tensor& self) {
+    DType type = compute_type(rule, self.dtype());
+    require_supported(kernel, type);
+    return type;
+  }
+  static TensorSpec meta(const Tensor& self) { return pointwise_spec({&self}, kernel.result_dtype(compute(self))); }
+  static void into(const Tensor& self, const Tensor& out) { run_pointwise(kernel, compute(self), out, {&self}); }
+  static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }
+  static constexpr Function meta_function() { return function<&meta>(); }
+};
+
+// operator(self, other)
+template <const cpu::PointwiseKernel& kernel, TypeRule rule = TypeRule::kPromote>
+struct Binary {
+  static DType compute(const Tensor& self, const Tensor& other) {
+    DType type = compute_type(rule, common_type(self, other));
+    require_supported(kernel, type);
+    return type;
+  }
+  static TensorSpec meta(const Tensor& self, const Tensor& other) {
+    return pointwise_spec({&self, &other}, kernel.result_dtype(compute(self, other)));
+  }
+  static void into(const Tensor& self, const Tensor& other, const Tensor& out) {
+    run_pointwise(kernel, compute(self, other), out, {&self, &other});
+  }
+  static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }
+  static constexpr Function meta_function() { return function<&meta>(); }
+};
+
+// operator(self, number)
+template <const cpu::PointwiseKernel& kernel, TypeRule rule = TypeRule::kPromote>
+struct BinaryScalar {
+  using Tensors = Binary<kernel, rule>;
+  static TensorSpec meta(const Tensor& self, const Scalar& other) {
+    DType type = compute_type(rule, common_type(self, other));
+    require_supported(kernel, type);
+    return pointwise_spec({&self}, kernel.result_dtype(type));
+  }
+  static void into(const Tensor& self, const Scalar& other, const Tensor& out) {
+    Tensors::into(self, wrapped_number(other), out);
+  }
+  static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }
+  static constexpr Function meta_function() { return function<&meta>(); }
+};
+
+}  // namespace weft

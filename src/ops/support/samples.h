@@ -1,0 +1,21 @@
+#pragma once
+
+#include "weft/ops/op_def.h"
+
+// Small tensors for the samples beside operators: the same values in every run, spread around zero, no two equal.
+
+namespace weft::samples {
+
+Tensor make(SymIntSpan sizes, DType dtype, double low = -2, double high = 2);
+inline Tensor f32(SymIntSpan sizes) { return make(sizes, kFloat32); }
+inline Tensor f64(SymIntSpan sizes) { return make(sizes, kFloat64); }
+inline Tensor c128(SymIntSpan sizes) { return make(sizes, kComplex128); }
+// Values in (0, 2]: for logarithms and roots.
+inline Tensor positive(SymIntSpan sizes) { return make(sizes, kFloat64, 0.1, 2); }
+// Integers in [low, high).
+Tensor i64(SymIntSpan sizes, int64_t low = -5, int64_t high = 6);
+Tensor boolean(SymIntSpan sizes);
+// The tensor with its last two dims exchanged in memory: not contiguous, same values.
+Tensor transposed(const Tensor& tensor);
+
+}  // namespace weft::samples

@@ -1,0 +1,202 @@
+#include "ops/support/shapes.h"
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+SymInts broadcast_sizes(SymIntSpan a, SymIntSpan b) {
+  size_t rank = std::max(a.size(), b.size());
+  SymInts sizes(rank);
+  for (size_t d = 0; d < rank; ++d) {
+    size_t from_end = rank - 1 - d;
+    bool in_a = from_end < a.size(), in_b = from_end < b.size();
+    if (!in_a || !in_b) {
+      sizes[d] = in_a ? a[a.size() - 1 - from_end] : b[b.size() - 1 - from_end];
+      continue;
+    }
+    const SymInt& x = a[a.size() - 1 - from_end];
+    const SymInt& y = b[b.size() - 1 - from_end];
+    // An unbacked size is taken for the general case: not 1.
+    if (guard_or(x == 1, false)) sizes[d] = y;
+    else if (guard_or(y == 1, false)) sizes[d] = x;
+    else {
+      if (!x.is_symbolic() && !y.is_symbolic())
+        require(x.plain() == y.plain(),
+                "The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton dimension {}; the sizes are {} and {}",
+                x.plain(), y.plain(), d, describe_sizes(a), describe_sizes(b));
+      else check(x == y, "broadcast sizes must agree");
+      sizes[d] = x.is_symbolic() ? y : x;
+    }
+  }
+  return sizes;
+}
+
+SymInts broadcast_sizes(std::initializer_list<const Tensor*> tensors) {
+  SymInts sizes;
+  bool first = true;
+  for (const Tensor* tensor : tensors) {
+    if (!tensor->defined()) continue;
+    sizes = first ? SymInts(tensor->sizes()) : broadcast_sizes(sizes, tensor->sizes());
+    first = false;
+  }
+  return sizes;
+}
+
+bool same_sizes(SymIntSpan a, SymIntSpan b) {
+  if (a.size() != b.size()) return false;
+  for (size_t d = 0; d < a.size(); ++d)
+    if (!a[d].same_as(b[d]) && !guard_or(a[d] == b[d], false)) return false;
+  return true;
+}
+
+namespace {
+
+bool same_strides(const Tensor& a, const Tensor& b) {
+  for (size_t d = 0; d < a.strides().size(); ++d)
+    if (!a.strides()[d].same_as(b.strides()[d]) && !guard_or(a.strides()[d] == b.strides()[d], false)) return false;
+  return true;
+}
+
+// The stride of `tensor` along dim d of the broadcast result; 0 where it is broadcast.
+SymInt broadcast_stride(const Tensor& tensor, size_t d, size_t rank) {
+  size_t missing = rank - static_cast<size_t>(tensor.dim());
+  if (d < missing) return 0;
+  if (guard_or(tensor.sizes()[d - missing] == 1, false)) return 0;
+  return tensor.strides()[d - missing];
+}
+
+// Dims from the fastest to the slowest, by the strides of the inputs taken in order; ties keep their order.
+SmallVector<size_t, 6> order_by_strides(std::initializer_list<const Tensor*> inputs, SymIntSpan sizes) {
+  SmallVector<size_t, 6> order;
+  for (size_t d = sizes.size(); d-- > 0;) order.push_back(d);
+  // Above zero: `a` is slower than `b`. Zero: no input can tell.
+  auto compare = [&](size_t a, size_t b) {
+    for (const Tensor* tensor : inputs) {
+      if (!tensor->defined()) continue;
+      SymInt stride_a = broadcast_stride(*tensor, a, sizes.size()), stride_b = broadcast_stride(*tensor, b, sizes.size());
+      if (guard_or(stride_a == 0, false) || guard_or(stride_b == 0, false)) continue;
+      if (guard_or(stride_a < stride_b, false)) return -1;
+      if (guard_or(stride_a > stride_b, false)) return 1;
+      if (guard_or(sizes[a] > sizes[b], false)) return 1;
+    }
+    return 0;
+  };
+  for (size_t i = 1; i < order.size(); ++i) {
+    size_t at = i;
+    for (size_t before = i; before-- > 0;) {
+      int c = compare(order[before], order[at]);
+      if (c > 0) {
+        std::swap(order[before], order[at]);
+        at = before;
+      } else if (c < 0) {
+        break;
+      }
+    }
+  }
+  return order;
+}
+
+SymInts dense_strides(SymIntSpan sizes, const SmallVector<size_t, 6>& order) {
+  SymInts strides(sizes.size());
+  SymInt running = 1;
+  bool row_major = true;
+  for (size_t i = 0; i < order.size(); ++i) row_major &= order[i] == order.size() - 1 - i;
+  if (row_major) return contiguous_strides(sizes);
+  for (size_t d : order) {
+    strides[d] = running;
+    running = running * max(sizes[d], SymInt(1));
+  }
+  return strides;
+}
+
+}  // namespace
+
+SymInts pointwise_strides(std::initializer_list<const Tensor*> inputs, SymIntSpan sizes) {
+  const Tensor* first = nullptr;
+  bool all_same_sizes = true, all_contiguous = true, all_channels_last = true, all_dense = true, all_same_strides = true;
+  for (const Tensor* tensor : inputs) {
+    if (!tensor->defined()) continue;
+    if (!same_sizes(tensor->sizes(), sizes)) {
+      all_same_sizes = false;
+      break;
+    }
+    all_contiguous = all_contiguous && tensor->is_contiguous();
+    if (all_contiguous) {
+      first = first ? first : tensor;
+      continue;
+    }
+    all_channels_last = all_channels_last && tensor->is_contiguous(MemoryFormat::kChannelsLast);
+    all_dense = all_dense && tensor->impl()->is_non_overlapping_and_dense();
+    if (first) {
+      all_channels_last = all_channels_last && first->is_contiguous(MemoryFormat::kChannelsLast);
+      all_same_strides = all_same_strides && same_strides(*first, *tensor);
+    }
+    first = first ? first : tensor;
+  }
+  if (!first && all_same_sizes) return contiguous_strides(sizes);
+  if (all_same_sizes) {
+    if (all_contiguous) return contiguous_strides(sizes);
+    if (all_channels_last) return strides_of_format(sizes, MemoryFormat::kChannelsLast);
+    if (all_dense && all_same_strides) return SymInts(first->strides());
+  }
+  return dense_strides(sizes, order_by_strides(inputs, sizes));
+}
+
+TensorSpec pointwise_spec(std::initializer_list<const Tensor*> inputs, DType dtype) {
+  TensorSpec spec{dtype, device_of(inputs), broadcast_sizes(inputs), {}};
+  spec.strides = pointwise_strides(inputs, spec.sizes);
+  return spec;
+}
+
+SymInts preserved_strides(const Tensor& like) {
+  if (like.impl()->is_non_overlapping_and_dense()) return SymInts(like.strides());
+  return dense_strides(like.sizes(), order_by_strides({&like}, like.sizes()));
+}
+
+uint64_t dim_mask(IntSpan dims, int64_t rank, bool empty_means_all) {
+  require(rank <= 64, "only tensors with up to 64 dims are supported");
+  if (dims.empty() && empty_means_all) return rank == 64 ? ~uint64_t{0} : (uint64_t{1} << rank) - 1;
+  uint64_t mask = 0;
+  for (int64_t dim : dims) {
+    uint64_t bit = uint64_t{1} << normalize_dim(dim, rank);
+    require(!(mask & bit), "dim {} appears multiple times in the list of dims", normalize_dim(dim, rank));
+    mask |= bit;
+  }
+  return mask;
+}
+
+SymInts reduced_sizes(SymIntSpan sizes, uint64_t mask, bool keepdim) {
+  SymInts left;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (!(mask >> d & 1)) left.push_back(sizes[d]);
+    else if (keepdim) left.push_back(1);
+  }
+  return left;
+}
+
+Device device_of(std::initializer_list<const Tensor*> tensors) {
+  std::optional<Device> device;
+  for (const Tensor* tensor : tensors) {
+    if (!tensor->defined()) continue;
+    if (!device || (device->is_cpu() && !tensor->device().is_cpu())) device = tensor->device();
+  }
+  return device.value_or(kCpu);
+}
+
+namespace {
+template <typename Result, typename Span>
+Result expand_list(Span values, size_t count, const char* op, const char* name) {
+  if (values.size() == count) return Result(values);
+  require(values.size() == 1, "{}: expected {} to be one number or a list of {}, but got {} numbers", op, name, count, values.size());
+  return Result(count, values[0]);
+}
+}  // namespace
+
+SymInts expand_param(SymIntSpan values, size_t count, const char* op, const char* name) {
+  return expand_list<SymInts>(values, count, op, name);
+}
+Ints expand_param(IntSpan values, size_t count, const char* op, const char* name) {
+  return expand_list<Ints>(values, count, op, name);
+}
+
+}  // namespace weft

@@ -1,0 +1,103 @@
+#include "ops/support/view_geometry.h"
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+SymInts infer_size(SymIntSpan size, const SymInt& numel) {
+  SymInts result(size);
+  SymInt product = 1;
+  std::optional<size_t> inferred;
+  for (size_t d = 0; d < size.size(); ++d) {
+    if (!size[d].is_symbolic() && size[d].plain() == -1) {
+      require(!inferred, "only one dimension can be inferred, but the shape is {}", describe_sizes(size));
+      inferred = d;
+      continue;
+    }
+    if (!size[d].is_symbolic()) require(size[d].plain() >= 0, "invalid shape dimension {} in {}", size[d].plain(), describe_sizes(size));
+    product = product * size[d];
+  }
+  bool plain = !numel.is_symbolic() && !product.is_symbolic();
+  if (inferred) {
+    require(!(plain && product.plain() == 0 && numel.plain() == 0),
+            "cannot reshape tensor of 0 elements into shape {} because the unspecified dimension size -1 can be any value and is ambiguous",
+            describe_sizes(size));
+    bool fits = plain ? product.plain() != 0 && numel.plain() % product.plain() == 0 : true;
+    if (!fits) fail("shape '{}' is invalid for input of size {}", describe_sizes(size), numel.to_string());
+    if (!plain) check(mod(numel, product) == 0, "the inferred dimension of a view must be whole");
+    result[*inferred] = floor_div(numel, product);
+    return result;
+  }
+  if (plain) require(product.plain() == numel.plain(), "shape '{}' is invalid for input of size {}", describe_sizes(size), numel.plain());
+  else check(product == numel, "a view must have as many elements as its tensor");
+  return result;
+}
+
+std::optional<SymInts> view_strides(SymIntSpan sizes, SymIntSpan strides, SymIntSpan target) {
+  SymInt numel = 1;
+  for (const SymInt& size : sizes) numel = numel * size;
+  if (guard_or(numel == 0, false)) {
+    // Nothing to address: keep the strides where nothing changes, as PyTorch does.
+    bool same = sizes.size() == target.size();
+    for (size_t d = 0; same && d < sizes.size(); ++d) same = guard_or(sizes[d] == target[d], false);
+    if (same) return SymInts(strides);
+    SymInts fresh(target.size());
+    SymInt running = 1;
+    for (size_t d = target.size(); d-- > 0;) {
+      fresh[d] = running;
+      running = running * max(target[d], SymInt(1));
+    }
+    return fresh;
+  }
+  SymInts result(target.size());
+  auto at = static_cast<int64_t>(target.size()) - 1;
+  SymInt chunk_base = sizes.empty() ? SymInt(1) : strides[sizes.size() - 1];
+  SymInt chunk = 1, viewed = 1;
+  for (auto d = static_cast<int64_t>(sizes.size()) - 1; d >= 0; --d) {
+    auto k = static_cast<size_t>(d);
+    chunk = chunk * sizes[k];
+    // A chunk of memory ends where the next dim does not continue it.
+    bool ends = d == 0 || (!guard_or(sizes[k - 1] == 1, false) && !guard_or(strides[k - 1] == chunk * chunk_base, false));
+    if (!ends) continue;
+    while (at >= 0 && (guard_or(viewed < chunk, false) || guard_or(target[static_cast<size_t>(at)] == 1, false))) {
+      result[static_cast<size_t>(at)] = viewed * chunk_base;
+      viewed = viewed * target[static_cast<size_t>(at)];
+      --at;
+    }
+    if (!guard_or(viewed == chunk, false)) return std::nullopt;
+    if (d > 0) {
+      chunk_base = strides[k - 1];
+      chunk = 1;
+      viewed = 1;
+    }
+  }
+  if (sizes.empty())
+    for (; at >= 0; --at) result[static_cast<size_t>(at)] = 1;
+  return at == -1 ? std::optional(result) : std::nullopt;
+}
+
+namespace {
+// A negative position counts from the end; then it is brought into [0, size].
+SymInt clamp_position(const SymInt& position, const SymInt& size) {
+  if (!position.is_symbolic() && !size.is_symbolic()) {
+    int64_t p = position.plain(), n = size.plain();
+    if (p < 0) p += n;
+    return p < 0 ? 0 : p > n ? n : p;
+  }
+  SymInt p = guard_or(position < 0, false) ? position + size : position;
+  if (guard_or(p < 0, false)) return 0;
+  if (p.same_as(size) || guard_or(p >= size, false)) return size;
+  return p;
+}
+}  // namespace
+
+SliceRange slice_range(const SymInt& size, const std::optional<SymInt>& start, const std::optional<SymInt>& end, const SymInt& step) {
+  if (!step.is_symbolic()) require(step.plain() > 0, "slice step must be positive, but got {}", step.plain());
+  SymInt first = clamp_position(start.value_or(0), size);
+  bool open = !end || (!end->is_symbolic() && end->plain() == INT64_MAX);
+  SymInt last = open ? size : clamp_position(*end, size);
+  if (guard_or(last < first, false)) last = first;
+  return {first, floor_div(last - first + step - 1, step)};
+}
+
+}  // namespace weft

@@ -1,0 +1,220 @@
+// The four questions: known, guard, guard_or, check.
+#include <fmt/format.h>
+
+#include "sym/analysis.h"
+#include "sym/build.h"
+#include "weft/sym/shape_env.h"
+
+namespace weft {
+
+using sym::Expr;
+using sym::Location;
+using sym::Number;
+using sym::ValueRange;
+
+namespace {
+
+thread_local int implicit_guards_forbidden = 0;
+
+// "u0 (from nonzero(x))"
+std::string unbacked_text(const ShapeEnv& env, const Expr* expr) {
+  std::string text;
+  for (const sym::Symbol* symbol : env.free_symbols(expr)) {
+    if (symbol->backing != sym::Backing::kUnbacked) continue;
+    if (!text.empty()) text += ", ";
+    text += symbol->name;
+    if (!symbol->sources[0].empty()) text += fmt::format(" (from {})", symbol->sources[0]);
+  }
+  return text;
+}
+
+[[noreturn]] void fail_undecided(ShapeEnv& env, const Expr* condition, const Location& where) {
+  std::string text = condition->to_string();
+  if (!condition->has_unbacked())
+    fail(
+        "cannot decide {} at {}: it has no value at the example sizes (division by zero or overflow); check "
+        "its divisors first",
+        text, where.to_string());
+  fail(
+      "cannot decide {} at {}: {} is only known at run time. If it always holds, write check({}) before this "
+      "line; if it never does, check({}); to go on without knowing, ask guard_or(..., otherwise)",
+      text, where.to_string(), unbacked_text(env, condition), text,
+      sym::logical_not(env.pool(), condition)->to_string());
+}
+
+[[noreturn]] void fail_no_number(ShapeEnv& env, const Expr* expr, const Location& where) {
+  std::string text = expr->to_string();
+  if (!expr->has_unbacked())
+    fail(
+        "cannot turn {} into a number at {}: it has no value at the example sizes (division by zero or "
+        "overflow); check its divisors first",
+        text, where.to_string());
+  std::string_view kind = expr->type() == sym::Type::kInt ? "SymInt" : "SymFloat";
+  fail(
+      "cannot turn {} into a number at {}: {} is only known at run time. Keep it a {}, or, if it always has "
+      "one value, write check(Eq({}, value)) before this line",
+      text, where.to_string(), unbacked_text(env, expr), kind, text);
+}
+
+Location implicit_location(const void* address) {
+  Location where;
+  where.address = address;
+  return where;
+}
+
+void refuse_if_forbidden(const Expr* expr) {
+  if (expr->env() == nullptr) return;
+  if (implicit_guards_forbidden != 0)
+    invariant(false,
+              "{} is used as a plain value where implicit guards are forbidden; ask known, guard, guard_or "
+              "or check",
+              expr->to_string());
+}
+
+}  // namespace
+
+std::optional<bool> ShapeEnv::decide(const Expr* condition) {
+  const Expr* simple = simplify(condition);
+  if (simple->is_constant()) return simple->value() != 0;
+  ValueRange range = sym::current_range(*pool_, simple);
+  if (range.is_point()) return range.lo != 0;
+  return std::nullopt;
+}
+
+std::optional<int64_t> ShapeEnv::constant_value(const Expr* expr) {
+  const Expr* simple = simplify(expr);
+  if (simple->is_constant()) return simple->value();
+  ValueRange range = sym::known_range(*pool_, simple);
+  if (range.is_point()) return range.lo;
+  return std::nullopt;
+}
+
+std::optional<bool> ShapeEnv::decide_with_sizes_at_least_two(const Expr* condition) {
+  std::unordered_map<const Expr*, ValueRange> ranges;
+  auto range_of = [&](const Expr* e) {
+    const sym::Symbol* symbol = symbol_of(e);
+    if (!symbol) return sym::propagate(*e, [&](const Expr* arg) { return ranges.at(arg); });
+    ValueRange larger = sym::intersect(symbol->range, {2, ValueRange::kInf});
+    return symbol->size_like && !larger.is_empty() ? larger : symbol->range;
+  };
+  sym::visit_post_order(
+      condition, [&](const Expr* e) { return ranges.contains(e); },
+      [&](const Expr* e) { ranges.emplace(e, range_of(e)); });
+  ValueRange truth = ranges.at(condition);
+  return truth.is_point() ? std::optional(truth.lo != 0) : std::nullopt;
+}
+
+void ShapeEnv::record(const Expr* condition, std::string_view message, const Location& where) {
+  if (frozen_)
+    fail(
+        "{} is asked at {}, but the sizes of this program are final and it would need the new guard {}; "
+        "ask before the capture ends",
+        condition->to_string(), where.to_string(), condition->to_string());
+  auto& list = condition->has_unbacked() ? runtime_asserts_ : guards_;
+  list.push_back({condition, where, std::string(message)});
+  learn(condition);
+}
+
+bool ShapeEnv::guard_bool(const Expr* condition, const Location& where) {
+  if (std::optional<bool> answer = decide(condition)) return *answer;
+  const Expr* simple = simplify(condition);
+  std::optional<Number> value = hint(simple);
+  if (!value) fail_undecided(*this, simple, where);
+  bool answer = std::get<bool>(*value);
+  if (options_.record_guards) record(answer ? simple : sym::logical_not(*pool_, simple), {}, where);
+  return answer;
+}
+
+bool ShapeEnv::guard_bool_or(const Expr* condition, bool otherwise, const Location& where) {
+  if (std::optional<bool> answer = decide(condition)) return *answer;
+  const Expr* simple = simplify(condition);
+  if (!simple->has_unbacked()) return guard_bool(simple, where);
+  return decide_with_sizes_at_least_two(simple).value_or(otherwise);
+}
+
+int64_t ShapeEnv::guard_int(const Expr* expr, const Location& where) {
+  if (std::optional<int64_t> value = constant_value(expr)) return *value;
+  const Expr* simple = simplify(expr);
+  std::optional<Number> value = hint(simple);
+  if (!value) fail_no_number(*this, simple, where);
+  int64_t number = std::get<int64_t>(*value);
+  if (options_.record_guards)
+    record(sym::compare(*pool_, sym::Kind::kEq, simple, pool_->constant(number)), {}, where);
+  return number;
+}
+
+double ShapeEnv::guard_float(const Expr* expr, const Location& where) {
+  const Expr* simple = simplify(expr);
+  if (simple->is_constant()) return simple->float_value();
+  std::optional<Number> value = hint(simple);
+  if (!value) fail_no_number(*this, simple, where);
+  double number = std::get<double>(*value);
+  const Expr* equal = sym::float_compare(*pool_, sym::Kind::kEq, simple, pool_->real(number));
+  // NaN equals nothing, itself included: such a value cannot be guarded by equality.
+  if (options_.record_guards && number == number && !decide(equal)) record(equal, {}, where);
+  return number;
+}
+
+void ShapeEnv::check(const Expr* condition, std::string_view message, const Location& where) {
+  const Expr* simple = simplify(condition);
+  std::optional<bool> answer = decide(simple);
+  std::optional<Number> value = hint(simple);
+  if (!answer && value && !std::get<bool>(*value)) answer = false;
+  if (answer == false) {
+    std::string_view separator = message.empty() ? "" : ": ";
+    fail("{}{}{} does not hold at {}; it is required there", message, separator, condition->to_string(),
+         where.to_string());
+  }
+  if (answer || !options_.record_guards) return;
+  if (!value && !simple->has_unbacked()) fail_undecided(*this, simple, where);
+  record(simple, message, where);
+}
+
+bool known_symbolic(const SymBool& condition) { return condition.env()->decide(condition.expr()) == true; }
+
+bool guard_symbolic(const SymBool& condition, const std::source_location& where) {
+  return condition.env()->guard_bool(condition.expr(), where);
+}
+
+bool guard_or_symbolic(const SymBool& condition, bool otherwise, const std::source_location& where) {
+  return condition.env()->guard_bool_or(condition.expr(), otherwise, where);
+}
+
+void check_symbolic(const SymBool& condition, std::string_view message, const std::source_location& where) {
+  if (condition.is_symbolic()) return condition.env()->check(condition.expr(), message, where);
+  if (message.empty()) message = "a required condition does not hold";
+  throw UserError(std::string(message), where);
+}
+
+int64_t guard_int_symbolic(const SymInt& value, const std::source_location& where) {
+  if (!value.env()) return value.expr()->value();
+  return value.env()->guard_int(value.expr(), where);
+}
+
+void check_size_like(const SymInt& value, std::source_location where) {
+  check(value >= 0, "a size must be at least 0", where);
+  if (!value.env()) return;
+  const Expr* expr = value.env()->simplify(value.expr());
+  if (expr->is_symbol() && expr->has_unbacked()) value.env()->mark_size_like(expr);
+}
+
+int64_t sym::detail::implicit_int(const Expr* expr) {
+  if (!expr->env()) return expr->value();
+  refuse_if_forbidden(expr);
+  return expr->env()->guard_int(expr, implicit_location(__builtin_return_address(0)));
+}
+
+bool sym::detail::implicit_bool(const Expr* expr) {
+  refuse_if_forbidden(expr);
+  return expr->env()->guard_bool(expr, implicit_location(__builtin_return_address(0)));
+}
+
+double sym::detail::implicit_double(const Expr* expr) {
+  refuse_if_forbidden(expr);
+  return expr->env()->guard_float(expr, implicit_location(__builtin_return_address(0)));
+}
+
+ForbidImplicitGuards::ForbidImplicitGuards() { ++implicit_guards_forbidden; }
+ForbidImplicitGuards::~ForbidImplicitGuards() { --implicit_guards_forbidden; }
+
+}  // namespace weft

@@ -1,0 +1,151 @@
+#include <map>
+#include <optional>
+#include <set>
+
+#include "house/source_tree.h"
+
+// A layer includes itself and the layers before it; public headers include public headers only.
+
+namespace weft::house {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+// Bottom up. docs/architecture.md says what each is for.
+const std::vector<std::string> kLayers = {"base",   "sym",    "core",    "ops", "autograd", "func",   "nn", "models",
+                                          "graph",  "passes", "capture", "aot", "export",   "compile", "io", "dist"};
+
+std::optional<size_t> layer_named(const std::string& name) {
+  auto found = std::find(kLayers.begin(), kLayers.end(), name);
+  return found == kLayers.end() ? std::nullopt : std::optional<size_t>(found - kLayers.begin());
+}
+
+struct Include {
+  size_t line;
+  std::string target;
+};
+
+std::vector<Include> includes_of(const SourceFile& file) {
+  static const std::regex pattern(R"re(^\s*#\s*include\s*["<]([^">]+)[">])re");
+  std::vector<Include> includes;
+  const std::vector<std::string> lines = lines_of(without_comments(file.text));
+  for (size_t i = 0; i < lines.size(); ++i) {
+    std::smatch match;
+    if (std::regex_search(lines[i], match, pattern)) includes.push_back({i + 1, match[1]});
+  }
+  return includes;
+}
+
+// The first folder of "folder/rest"; empty for a bare name.
+std::string first_folder(const std::string& path) {
+  size_t slash = path.find('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+Findings upward_includes(const SourceFile& file) {
+  static const std::regex place("^(?:include/weft|src)/([^/]+)/.*");
+  std::smatch match;
+  if (!std::regex_match(file.path, match, place)) return {};
+  const std::optional<size_t> own = layer_named(match[1]);
+  if (!own) return {{file.path, 1, "folder '" + match[1].str() + "' is not in the list of layers"}};
+  Findings found;
+  for (const auto& [line, target] : includes_of(file)) {
+    const bool is_public = target.starts_with("weft/");
+    const std::string folder = first_folder(is_public ? target.substr(5) : target);
+    const std::optional<size_t> other = layer_named(folder);
+    if (is_public && !other) found.push_back({file.path, line, "includes " + target + ", which is in no layer"});
+    if (other && *other > *own)
+      found.push_back({file.path, line, kLayers[*own] + " includes " + target + ", but " + folder + " comes after it"});
+  }
+  return found;
+}
+
+// What is installed or shown to users must not need what stays behind.
+Findings private_includes(const SourceFile& file) {
+  Findings found;
+  for (const auto& [line, target] : includes_of(file))
+    if (layer_named(first_folder(target)))
+      found.push_back({file.path, line, "includes " + target + ", which is private"});
+  return found;
+}
+
+// Headers of include/ that including weft.h does not bring in.
+std::set<std::string> beyond_the_umbrella(const std::vector<SourceFile>& headers) {
+  std::map<std::string, const SourceFile*> by_target;
+  std::set<std::string> left;
+  for (const SourceFile& header : headers) {
+    std::string target = header.path.substr(std::string("include/").size());
+    by_target[target] = &header;
+    left.insert(target);
+  }
+  std::vector<std::string> pending = {"weft/weft.h"};
+  while (!pending.empty()) {
+    std::string target = pending.back();
+    pending.pop_back();
+    if (!left.erase(target)) continue;
+    for (const Include& include : includes_of(*by_target[target])) pending.push_back(include.target);
+  }
+  return left;
+}
+
+TEST(Layers, IncludeOnlyLayersBeforeThem) {
+  std::vector<SourceFile> files = read_cpp({"include", "src"});
+  EXPECT_GT(files.size(), 50u);
+  EXPECT_THAT(findings_in(files, upward_includes), IsEmpty());
+}
+
+TEST(Layers, PublicHeadersAndExamplesIncludeNothingPrivate) {
+  EXPECT_THAT(findings_in(read_cpp({"include", "examples", "tests/consumer"}), private_includes), IsEmpty());
+}
+
+TEST(Layers, UmbrellaBringsInEveryPublicHeader) {
+  EXPECT_THAT(beyond_the_umbrella(read_cpp({"include"})), IsEmpty()) << "add what is missing to weft/weft.h";
+}
+
+TEST(Layers, DocumentationListsThemInTheSameOrder) {
+  const SourceFile page = read_source(WEFT_SOURCE_DIR "/docs/architecture.md");
+  static const std::regex row(R"(\| `([a-z]+)/` \|)");
+  std::vector<std::string> listed;
+  for (std::sregex_iterator match(page.text.begin(), page.text.end(), row), none; match != none; ++match)
+    listed.push_back((*match)[1]);
+  EXPECT_EQ(listed, kLayers);
+}
+
+TEST(LayerRule, FindsAnIncludeUpward) {
+  Findings found = upward_includes({"src/core/x.cc", "#include \"weft/base/error.h\"\n#include \"weft/ops/operator.h\"\n"});
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found[0].line, 2u);
+  EXPECT_EQ(found[0].what, "core includes weft/ops/operator.h, but ops comes after it");
+  EXPECT_THAT(upward_includes({"include/weft/sym/x.h", "  #  include <weft/core/tensor.h>\n"}), SizeIs(1));
+  EXPECT_THAT(upward_includes({"src/ops/cpu/x.h", "#include \"autograd/engine.h\"\n"}), SizeIs(1));
+}
+
+TEST(LayerRule, FindsTheUmbrellaAndUnknownFolders) {
+  EXPECT_THAT(upward_includes({"src/dist/x.cc", "#include \"weft/weft.h\"\n"}), SizeIs(1));
+  EXPECT_THAT(upward_includes({"src/utils/x.cc", ""}), SizeIs(1));
+}
+
+TEST(LayerRule, AllowsWhatIsBelowAndWhatIsNotWeft) {
+  EXPECT_THAT(upward_includes({"src/autograd/x.cc", "#include \"weft/ops/operator.h\"\n#include \"ops/table.h\"\n"}), IsEmpty());
+  EXPECT_THAT(upward_includes({"include/weft/core/tensor.h", "#include \"weft/core/tensor_methods.inc\"\n"}), IsEmpty());
+  EXPECT_THAT(upward_includes({"src/base/x.cc", "#include <fmt/format.h>\n#include \"x.h\"\n"}), IsEmpty());
+  EXPECT_THAT(upward_includes({"src/base/x.cc", "// #include \"weft/io/zip.h\"\n"}), IsEmpty());
+  EXPECT_THAT(upward_includes({"tools/weft/main.cc", "#include \"weft/dist/world.h\"\n"}), IsEmpty());
+}
+
+TEST(LayerRule, FindsPrivateIncludes) {
+  EXPECT_THAT(private_includes({"include/weft/ops/x.h", "#include \"ops/table.h\"\n"}), SizeIs(1));
+  EXPECT_THAT(private_includes({"include/weft/ops/x.h", "#include \"weft/ops/schema.h\"\n"}), IsEmpty());
+}
+
+TEST(LayerRule, FindsHeadersThatTheUmbrellaForgot) {
+  std::vector<SourceFile> headers = {{"include/weft/weft.h", "#include \"weft/base/a.h\"\n"},
+                                     {"include/weft/base/a.h", "#include \"weft/base/b.h\"\n"},
+                                     {"include/weft/base/b.h", ""},
+                                     {"include/weft/base/c.h", ""}};
+  EXPECT_THAT(beyond_the_umbrella(headers), ::testing::ElementsAre("weft/base/c.h"));
+}
+
+}  // namespace
+}  // namespace weft::house
