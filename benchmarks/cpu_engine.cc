@@ -9,7 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "ops/cpu/cumulative.h"
+#include "ops/cpu/layer_norm.h"
 #include "ops/cpu/pointwise_kernels.h"
+#include "ops/cpu/reduction.h"
+#include "ops/cpu/softmax.h"
 #include "weft/base/parallel.h"
 
 using namespace weft;
@@ -146,6 +150,52 @@ void dtypes(const Bench& bench) {
   bench("copy_f32_i64", [&] { copy_strided(whole_copy[0], whole_copy[1], kFlatSize); });
 }
 
+void reductions(const Bench& bench) {
+  constexpr int64_t rows = 4096, columns = 1024;
+  auto x = random_data<float>(rows * columns), out = random_data<float>(rows);
+  auto where = random_data<int64_t>(rows);
+  const int64_t sizes[] = {rows, columns}, strides[] = {columns, 1}, fast[] = {1, 0}, slow[] = {0, 1}, one[] = {0, 0};
+  auto reduce = [&](const char* name, const ReductionKernel& kernel, bool over_rows, bool over_columns,
+                    double param = 0) {
+    const int64_t* out_strides = over_rows && over_columns ? one : over_columns ? fast : slow;
+    uint64_t mask = (over_rows ? 1 : 0) | (over_columns ? 2 : 0);
+    bool index = &kernel == &kArgmax;
+    Operand target = index ? operand(where, out_strides) : operand(out, out_strides);
+    bench(name, [&] { run_reduction(kernel, DType::kFloat32, operand(x, strides), {&target, 1}, sizes, mask, param); }, 10);
+  };
+  reduce("sum_all", kSum, true, true);
+  reduce("sum_fast", kSum, false, true);
+  reduce("sum_slow", kSum, true, false);
+  reduce("mean_fast", kMean, false, true);
+  reduce("amax_fast", kAmax, false, true);
+  reduce("amax_slow", kAmax, true, false);
+  reduce("argmax_fast", kArgmax, false, true);
+  reduce("argmax_slow", kArgmax, true, false);
+  reduce("var_fast", kVar, false, true, 1);
+  reduce("var_slow", kVar, true, false, 1);
+  reduce("prod_fast", kProd, false, true);
+}
+
+void rows(const Bench& bench) {
+  constexpr int64_t rows = 4096, columns = 1024;
+  auto x = random_data<float>(rows * columns), y = x, g = x, weight = random_data<float>(columns);
+  auto mean = random_data<float>(rows), rstd = mean, dw = weight, db = weight;
+  auto bytes = [](Array<float>& a) { return reinterpret_cast<char*>(a.data()); };
+  constexpr DType f32 = DType::kFloat32;
+  using enum SoftmaxKind;
+  bench("softmax_fast", [&] { softmax(kSoftmax, {rows, columns, 1}, bytes(x), f32, bytes(y), f32); });
+  bench("softmax_slow", [&] { softmax(kSoftmax, {1, rows, columns}, bytes(x), f32, bytes(y), f32); });
+  bench("log_softmax_fast", [&] { softmax(kLogSoftmax, {rows, columns, 1}, bytes(x), f32, bytes(y), f32); });
+  bench("softmax_backward_fast",
+        [&] { softmax_backward(kSoftmax, {rows, columns, 1}, bytes(x), bytes(x), f32, bytes(y), f32); });
+  LayerNormArgs args = {rows, columns, f32, f32, f32, 1e-5, bytes(x), bytes(weight), bytes(weight)};
+  bench("layer_norm", [&] { layer_norm(args, bytes(y), bytes(mean), bytes(rstd)); });
+  bench("layer_norm_backward",
+        [&] { layer_norm_backward(args, bytes(y), bytes(mean), bytes(rstd), {bytes(g), bytes(dw), bytes(db)}); });
+  bench("cumsum_fast", [&] { cumsum(rows, columns, 1, bytes(x), bytes(y), f32); });
+  bench("cumsum_slow", [&] { cumsum(1, rows, columns, bytes(x), bytes(y), f32); });
+}
+
 void overhead(const Bench& bench) {
   auto x = random_data<float>(64), y = x, out = x;
   for (int64_t n : {1, 8, 64}) {
@@ -162,5 +212,7 @@ int main(int argc, char** argv) {
   Bench bench{{argv + 1, argv + argc}};
   pointwise(bench);
   dtypes(bench);
+  reductions(bench);
+  rows(bench);
   overhead(bench);
 }

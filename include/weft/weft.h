@@ -46,3 +46,6 @@
 #include "weft/autograd/anomaly.h"
 #include "weft/autograd/autograd.h"
 #include "weft/autograd/grad_node.h"
+
+// io: files
+#include "weft/io/safetensors.h"

@@ -140,7 +140,7 @@ class Run {
   // Accumulates in place when this run is the only owner of the sum so far.
   Tensor sum_of(const Tensor& held, const Tensor& grad) {
     bool sole = held.impl()->use_count() == 1 && held.storage()->use_count() == 1;
-    if (sole && !run_.create_graph && !(held.flags() & ~layer::kKernelDetour) && held.is_contiguous() && !grad.impl()->box)
+    if (sole && !run_.create_graph && !run_.inherit_grad_mode && !(held.flags() & ~layer::kKernelDetour) && held.is_contiguous() && !grad.impl()->box)
       return held.add_(grad);
     return held.add(grad);
   }
@@ -224,7 +224,7 @@ class Run {
 
 std::vector<Tensor> run_backward(const BackwardRun& run) {
   FullStackScope stack;
-  GradModeScope grad_mode(run.create_graph);
+  GradModeScope grad_mode(run.inherit_grad_mode ? layer_state().grad_mode : run.create_graph);
   return Run(run)();
 }
 

@@ -4,6 +4,14 @@
 #include "weft/ops/layers.h"
 
 namespace weft {
+namespace {
+// Marks an input whose gradient is wanted where there is no tape to go to.
+class WantedInput final : public GradNode {
+ public:
+  std::string name() const override { return "WantedInput"; }
+  std::vector<Tensor> apply(std::vector<Tensor>) override { return {}; }
+};
+}  // namespace
 
 OpNode::OpNode(const Operator& op, Args args) : op_(op) {
   const auto& kinds = op.info().is_tensor;
@@ -46,6 +54,11 @@ void OpNode::connect(Args args) {
         next[static_cast<size_t>(t.first + k)] = autograd::gradient_edge(element.tensor_ref());
     }
   }
+}
+
+void OpNode::want(const std::vector<bool>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) next[i] = Edge{Ref<GradNode>(new WantedInput), 0};
 }
 
 namespace {

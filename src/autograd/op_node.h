@@ -17,6 +17,8 @@ class OpNode final : public GradNode, private Vjp {
 
   // Which of the tensor inputs (lists flattened, in schema order) want gradients; fills `next`.
   void connect(Args args);
+  // Instead of `connect`, for a rule that is run by itself: wants the gradients of these flattened inputs.
+  void want(const std::vector<bool>& inputs);
   void save_inputs(Args args);
   // In-place calls: the written argument's old values, kept under its argument number.
   void save_input(size_t argument, const Tensor& tensor);

@@ -1,7 +1,6 @@
 #include "weft/base/error.h"
 #include "weft/ops/layers.h"
 namespace weft::layers {
-Value levels(const Operator& op, Args) { unsupported("{}: levels", op.name()); }
 Value functionalize_upper(const Operator& op, Args) { unsupported("{}: functionalize", op.name()); }
 Value recorder_upper(const Operator& op, Args) { unsupported("{}: recorder", op.name()); }
 Value autocast(const Operator& op, Args) { unsupported("{}: autocast", op.name()); }

@@ -98,12 +98,12 @@ TEST(DigitsData, SplitTakesAnySizeUpToAll) {
   EXPECT_EQ(split_digits(all, 0).test.size(), 0);
   EXPECT_EQ(split_digits(all, 1797).train.size(), 0);
   EXPECT_EQ(split_digits(DigitSet{}, 0).train.size(), 0);
-  EXPECT_USER_ERROR(split_digits(all, 1798), "cannot take 1798 test images out of 1797");
-  EXPECT_USER_ERROR(split_digits(all, -1), "cannot take -1 test images");
+  EXPECT_ERROR_TYPE(UserError, split_digits(all, 1798), "cannot take 1798 test images out of 1797");
+  EXPECT_ERROR_TYPE(UserError, split_digits(all, -1), "cannot take -1 test images");
 }
 
 TEST(DigitsData, NamesAMissingFile) {
-  EXPECT_USER_ERROR(load_digits("no/such/digits.bin"), "cannot open no/such/digits.bin");
+  EXPECT_ERROR_TYPE(UserError, load_digits("no/such/digits.bin"), "cannot open no/such/digits.bin");
 }
 
 TEST(DigitsData, RefusesAnotherFormat) {

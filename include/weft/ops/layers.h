@@ -9,19 +9,13 @@
 
 namespace weft {
 
-class Level;
-class Mode;
-class Recorder;
-class FakeMode;
-class FunctionalizeState;
-
 // The dispatch state of a thread. `mask` has a bit for each layer that a call may still meet.
 struct LayerState {
   uint32_t active = 0;
   uint32_t mask = layer::kAll;
   bool grad_mode = true;
   bool inference_mode = false;
-  std::vector<Ref<Level>>* levels = nullptr;  // transform levels, outermost first; owned by the func layer
+  uint16_t level_depth = 0;  // how many transform levels a call meets, innermost first
 };
 
 namespace detail {

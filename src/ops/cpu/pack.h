@@ -235,9 +235,9 @@ Pack<float, Isa> scale_within_normals(Pack<float, Isa> x, Pack<float, Isa> n) {
   Pack<T, Isa> name(Pack<T, Isa> x) {     \
     return Isa::name(x.v);                \
   }
-WEFT_UNARY(exp2) WEFT_UNARY(expm1) WEFT_UNARY(log) WEFT_UNARY(log2) WEFT_UNARY(log10) WEFT_UNARY(log1p)
+WEFT_UNARY(exp2) WEFT_UNARY(expm1) WEFT_UNARY(log) WEFT_UNARY(log2) WEFT_UNARY(log10)
 WEFT_UNARY(sqrt) WEFT_UNARY(sin) WEFT_UNARY(cos) WEFT_UNARY(tan) WEFT_UNARY(asin) WEFT_UNARY(acos)
-WEFT_UNARY(atan) WEFT_UNARY(sinh) WEFT_UNARY(cosh) WEFT_UNARY(asinh) WEFT_UNARY(acosh) WEFT_UNARY(atanh)
+WEFT_UNARY(atan) WEFT_UNARY(sinh) WEFT_UNARY(cosh) WEFT_UNARY(atanh)
 WEFT_UNARY(erfc) WEFT_UNARY(floor) WEFT_UNARY(ceil) WEFT_UNARY(trunc) WEFT_UNARY(round)
 #undef WEFT_UNARY
 template <typename Isa>
@@ -290,9 +290,48 @@ template <typename T, typename Isa>
 Pack<T, Isa> atan2(Pack<T, Isa> y, Pack<T, Isa> x) {
   return Isa::atan2(y.v, x.v);
 }
+
+// SLEEF gives infinity for arguments near the largest numbers; there these functions are logarithms.
+namespace detail {
+template <typename P>
+P far_value() {
+  return P(sizeof(typename P::Element) == 4 ? 0x1p60 : 0x1p500);
+}
+}  // namespace detail
+template <typename T, typename Isa>
+Pack<T, Isa> log1p(Pack<T, Isa> x) {
+  Pack<T, Isa> near = Isa::log1p(x.v);
+  auto far = x > detail::far_value<Pack<T, Isa>>();
+  return any(far) ? where(far, log(x), near) : near;
+}
+template <typename T, typename Isa>
+Pack<T, Isa> asinh(Pack<T, Isa> x) {
+  using P = Pack<T, Isa>;
+  P near = Isa::asinh(x.v);
+  auto far = abs(x) > detail::far_value<P>();
+  return any(far) ? where(far, copysign(log(abs(x)) + P(0.69314718055994530942), x), near) : near;
+}
+template <typename T, typename Isa>
+Pack<T, Isa> acosh(Pack<T, Isa> x) {
+  using P = Pack<T, Isa>;
+  P near = Isa::acosh(x.v);
+  auto far = x > detail::far_value<P>();
+  return any(far) ? where(far, log(x) + P(0.69314718055994530942), near) : near;
+}
+
+// SLEEF's fmod gives up beyond a ratio; the C library is exact and slow.
 template <typename T, typename Isa>
 Pack<T, Isa> fmod(Pack<T, Isa> a, Pack<T, Isa> b) {
-  return Isa::fmod(a.v, b.v);
+  using P = Pack<T, Isa>;
+  P result = Isa::fmod(a.v, b.v);
+  auto near = abs(a) < abs(b) * P(sizeof(T) == 4 ? 0x1p20 : 0x1p48);
+  if (!any(!near)) return result;
+  for (int i = 0; i < P::kLanes; ++i) {
+    if (near.v[i]) continue;
+    if constexpr (sizeof(T) == 4) result.v[i] = __builtin_fmodf(a.v[i], b.v[i]);
+    else result.v[i] = __builtin_fmod(a.v[i], b.v[i]);
+  }
+  return result;
 }
 
 }  // namespace weft::cpu

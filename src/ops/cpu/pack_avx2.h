@@ -138,19 +138,11 @@ struct Isa : GenericIsa<Isa> {
   template <typename V>
   static void to_half(void* p, V x) {
     if constexpr (sizeof(V) == 32) {
-      _mm_storeu_si128((__m128i*)p, canonical_nan(_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT)));
+      _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT));
     } else {
-      _mm_storel_epi64((__m128i*)p, canonical_nan(_mm_cvtps_ph((__m128)x, _MM_FROUND_TO_NEAREST_INT)));
+      _mm_storel_epi64((__m128i*)p, _mm_cvtps_ph((__m128)x, _MM_FROUND_TO_NEAREST_INT));
     }
   }
-  // The processor keeps a NaN's payload; weft::Half does not.
-  static __m128i canonical_nan(__m128i half) {
-    __m128i magnitude = _mm_and_si128(half, _mm_set1_epi16(0x7fff));
-    __m128i nan = _mm_cmpgt_epi16(magnitude, _mm_set1_epi16(0x7c00));
-    __m128i quiet = _mm_or_si128(_mm_and_si128(half, _mm_set1_epi16(-0x8000)), _mm_set1_epi16(0x7e00));
-    return _mm_blendv_epi8(half, quiet, nan);
-  }
-
   template <typename M, typename V>
   static V select(M mask, V a, V b) {
     return (V)_mm256_blendv_epi8((__m256i)b, (__m256i)a, (__m256i)mask);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include "ops/cpu/pack.h"
 #include "weft/base/numbers.h"
 
@@ -122,6 +124,23 @@ struct GenericIsa {
     return __builtin_convertvector(x, Vector<int32_t, Isa>);
   }
 };
+
+namespace detail {
+template <int shift, typename P, int... lane>
+P rotate(P x, std::integer_sequence<int, lane...>) {
+  return P(__builtin_shufflevector(x.v, x.v, ((lane + shift) % P::kLanes)...));
+}
+}  // namespace detail
+
+// Lane i of the result is lane i + shift.
+template <int shift, typename T, typename Isa>
+Pack<T, Isa> rotate_lanes(Pack<T, Isa> x) {
+  return detail::rotate<shift>(x, std::make_integer_sequence<int, Pack<T, Isa>::kLanes>());
+}
+template <int shift, typename R>
+scalar::ComplexPair<R> rotate_lanes(scalar::ComplexPair<R> x) {
+  return {rotate_lanes<shift>(x.re), rotate_lanes<shift>(x.im)};
+}
 
 // Splits 2N interleaved numbers into N first and N second parts, and back.
 template <typename P>

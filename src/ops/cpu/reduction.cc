@@ -105,7 +105,7 @@ void choose_jobs(ReductionPlan& plan) {
   plan.units = plan.reduced_count / run * plan.pieces;
   plan.units_per_chunk = std::max<int64_t>(1, kSplitElements / (plan.piece * columns));
   bool many = plan.jobs >= kManyJobs || (!plan.by_rows && plan.job_columns > 1);
-  if (many) plan.units_per_chunk = plan.units;
+  if (many) plan.units_per_chunk = std::max<int64_t>(1, plan.units);
   plan.chunks = (plan.units + plan.units_per_chunk - 1) / plan.units_per_chunk;
 }
 

@@ -91,16 +91,9 @@ struct SimpleReduction {
   // Eight packs, `stride` bytes apart.
   static Acc tree(const char* p, int64_t stride) {
     auto at = [&](int i) { return load(p + i * stride); };
-    if constexpr (R::kTreeFirst) {
-      Value a = R::combine(R::combine(at(0), at(1)), R::combine(at(2), at(3)));
-      Value b = R::combine(R::combine(at(4), at(5)), R::combine(at(6), at(7)));
-      return Acc::from(R::combine(a, b));
-    } else {
-      auto wide = [&](int i) { return Acc::from(at(i)); };
-      Acc a = combined(combined(wide(0), wide(1)), combined(wide(2), wide(3)));
-      Acc b = combined(combined(wide(4), wide(5)), combined(wide(6), wide(7)));
-      return combined(a, b);
-    }
+    Value a = R::combine(R::combine(at(0), at(1)), R::combine(at(2), at(3)));
+    Value b = R::combine(R::combine(at(4), at(5)), R::combine(at(6), at(7)));
+    return Acc::from(R::combine(a, b));
   }
   // A whole pack whose lanes from `count` on do nothing.
   static Acc partial(const char* p, int count) {
@@ -123,16 +116,16 @@ struct SimpleReduction {
     if (i < n) acc = combined(acc, partial(p + i * Io::kSize, static_cast<int>(n - i)));
     return acc;
   }
-  // Combines all lanes into lane 0.
+  // Combines all lanes; every lane of the result is the total.
   static Part across(Acc acc) {
     Part x = acc.part[0];
     for (int k = 1; k < Acc::kParts; ++k) x = R::combine(x, acc.part[k]);
-    alignas(64) char buffer[2 * kPartLanes * kAccSize] = {};
-    for (int half = kPartLanes / 2; half > 0; half /= 2) {
-      AccIo::store(buffer, x);
-      x = R::combine(x, AccIo::load(buffer + half * kAccSize));
-    }
-    return x;
+    return combine_lanes<kPartLanes / 2>(x);
+  }
+  template <int half>
+  static Part combine_lanes(Part x) {
+    if constexpr (half == 0) return x;
+    else return combine_lanes<half / 2>(R::combine(x, rotate_lanes<half>(x)));
   }
 
   static void init(char* block, int64_t columns) {
@@ -146,9 +139,8 @@ struct SimpleReduction {
     for (int64_t i = kCascade; i < n; i += kCascade)
       total = combined(total, reduce_block(data + i * Io::kSize, n - i < kCascade ? n - i : kCascade));
     char* target = block + kReductionHeader + column * kAccSize;
-    alignas(64) char lanes[kPartLanes * kAccSize] = {};
-    __builtin_memcpy(lanes, target, kAccSize);
-    AccIo::store(lanes, R::combine(AccIo::load(lanes), across(total)));
+    alignas(64) char lanes[kPartLanes * kAccSize];
+    AccIo::store(lanes, R::combine(AccIo::broadcast(target, 0), across(total)));
     __builtin_memcpy(target, lanes, kAccSize);
   }
 

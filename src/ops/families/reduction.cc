@@ -22,10 +22,68 @@ TensorSpec sum_dim_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim, M
   return reduced_spec(self, mask_of(self, dim), keepdim, sum_type(self, dtype));
 }
 void sum_dim_into(const Tensor& self, OptionalIntSpan dim, bool, MaybeType dtype, const Tensor& out) {
-  reduce_values(Reduction::kSum, sum_type(self, dtype), self, mask_of(self, dim), out);
+  run_reduction(cpu::kSum, sum_type(self, dtype), self, mask_of(self, dim), {&out});
 }
 TensorSpec sum_meta(const Tensor& self, MaybeType dtype) { return sum_dim_meta(self, {}, false, dtype); }
 void sum_into(const Tensor& self, MaybeType dtype, const Tensor& out) { sum_dim_into(self, {}, false, dtype, out); }
+
+DType mean_type(const Tensor& self, const MaybeType& dtype) {
+  DType type = dtype.value_or(self.dtype());
+  require(is_floating(type) || is_complex(type), "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
+          dtype_name(type));
+  return type;
+}
+TensorSpec mean_dim_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype) {
+  return reduced_spec(self, mask_of(self, dim), keepdim, mean_type(self, dtype));
+}
+void mean_dim_into(const Tensor& self, OptionalIntSpan dim, bool, MaybeType dtype, const Tensor& out) {
+  run_reduction(cpu::kMean, mean_type(self, dtype), self, mask_of(self, dim), {&out});
+}
+TensorSpec mean_meta(const Tensor& self, MaybeType dtype) { return mean_dim_meta(self, {}, false, dtype); }
+void mean_into(const Tensor& self, MaybeType dtype, const Tensor& out) { mean_dim_into(self, {}, false, dtype, out); }
+
+// How many elements go into one result.
+SymInt reduced_count(SymIntSpan sizes, uint64_t mask) {
+  SymInt count = 1;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (mask >> d & 1) count = count * sizes[d];
+  return count;
+}
+
+// Extremes need an element to begin with.
+template <const cpu::ReductionKernel& kernel>
+struct Extreme {
+  static uint64_t checked_mask(const Tensor& self, IntSpan dim) {
+    require(!self.is_complex(), "{}(): not implemented for {}", kernel.name, dtype_name(self.dtype()));
+    uint64_t mask = dim_mask(dim, self.dim());
+    if (dim.empty() && self.dim() > 0)
+      require(!guard_or(self.numel() == 0, false), "{}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
+              kernel.name);
+    for (size_t d = 0; d < static_cast<size_t>(self.dim()); ++d)
+      if (mask >> d & 1) require(!guard_or(self.sizes()[d] == 0, false), "{}(): Expected reduction dim {} to have non-zero size.", kernel.name, d);
+    return mask;
+  }
+  static TensorSpec meta(const Tensor& self, IntSpan dim, bool keepdim) {
+    return reduced_spec(self, checked_mask(self, dim), keepdim, self.dtype());
+  }
+  static void into(const Tensor& self, IntSpan dim, bool, const Tensor& out) {
+    run_reduction(kernel, self.dtype(), self, checked_mask(self, dim), {&out});
+  }
+};
+using Amax = Extreme<cpu::kAmax>;
+using Amin = Extreme<cpu::kAmin>;
+
+// The gradient goes in equal parts to all elements that reach the extreme.
+Grads extreme_vjp(const Vjp& v) {
+  auto holder = boxing::Unboxed<IntSpan>(v.arg(1));
+  IntSpan dims = holder.get();
+  bool keepdim = v.arg<bool>(2);
+  Tensor self = v.input(0);
+  Tensor reached = self == restore_reduced(v.output(), self.sizes(), dims, keepdim);
+  Tensor share = reached.to(v.grad().dtype());
+  Tensor count = self.dim() == 0 ? share : sum(share, dims, true);
+  return {restore_reduced(v.grad(), self.sizes(), dims, keepdim) * share / count};
+}
 
 // Sums over the dims that broadcasting would have made of `size`.
 Tensor sum_to_size_composite(const Tensor& self, SymIntSpan size) {
@@ -51,20 +109,21 @@ Tensor sum_to_size_composite(const Tensor& self, SymIntSpan size) {
 
 uint64_t any_mask(const Tensor& self, const OptionalIntSpan& dim) { return dim_mask(dim ? *dim : IntSpan(), self.dim(), !dim); }
 DType truth_type(const Tensor& self) { return self.dtype() == kUInt8 ? kUInt8 : kBool; }
-template <Reduction reduction>
+template <const cpu::ReductionKernel& kernel>
 struct Truth {
   static TensorSpec dims_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim) {
     return reduced_spec(self, any_mask(self, dim), keepdim, truth_type(self));
   }
   static void dims_into(const Tensor& self, OptionalIntSpan dim, bool, const Tensor& out) {
-    reduce_values(reduction, kBool, self, any_mask(self, dim), out);
+    run_reduction(kernel, kBool, self, any_mask(self, dim), {&out});
   }
   static TensorSpec meta(const Tensor& self) { return dims_meta(self, {}, false); }
   static void into(const Tensor& self, const Tensor& out) { dims_into(self, {}, false, out); }
   static TensorSpec dim_meta(const Tensor& self, int64_t dim, bool keepdim) { return dims_meta(self, IntSpan(&dim, 1), keepdim); }
   static void dim_into(const Tensor& self, int64_t dim, bool keepdim, const Tensor& out) { dims_into(self, IntSpan(&dim, 1), keepdim, out); }
 };
-using Any = Truth<Reduction::kAny>;
+using Any = Truth<cpu::kAny>;
+using All = Truth<cpu::kAll>;
 
 Batched whole_batch(const Batch& call) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
@@ -76,11 +135,21 @@ Batched whole_batch(const Batch& call) {
   }
   return {sum(self, dims, false, call.arg<MaybeType>(1)), {0}};
 }
-Batched whole_any_batch(const Batch& call) {
-  Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
+Ints all_but_first(const Tensor& self) {
   Ints dims;
   for (int64_t d = 1; d < self.dim(); ++d) dims.push_back(d);
-  return {any(self, IntSpan(dims), false), {0}};
+  return dims;
+}
+Batched whole_mean_batch(const Batch& call) {
+  Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
+  if (self.dim() == 1) self = unsqueeze(self, 1);
+  return {mean(self, all_but_first(self), false, call.arg<MaybeType>(1)), {0}};
+}
+template <bool every>
+Batched whole_truth_batch(const Batch& call) {
+  Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
+  Ints dims = all_but_first(self);
+  return {every ? all(self, IntSpan(dims), false) : any(self, IntSpan(dims), false), {0}};
 }
 
 Value list(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
@@ -115,6 +184,86 @@ WEFT_OPERATOR(sum_dim) = {
     .samples = [] { return Samples{{"row", {f64({3, 4}), list({1})}}, {"keep", {f64({3, 4}), list({0}), true}}, {"both", {f64({2, 3, 4}), list({0, -1})}}, {"none", {f64({2, 3}), Value()}}, {"integers", {i64({3}), list({0})}}}; },
 };
 
+WEFT_OPERATOR(mean) = {
+    .schema = "aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
+    .out = "aten::mean.dtype_out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kReduction | Traits::kLinear,
+    .meta = function<&mean_meta>(),
+    .kernel = structured<&mean_meta, &mean_into>(),
+    .vjp = {.saves = sizes(0), .rule = [](const Vjp& v) { return Grads{expand(v.grad(), v.sizes(0)) / Scalar(reduced_count(v.sizes(0), ~uint64_t{0}))}; }},
+    .batch = whole_mean_batch,
+    .samples = whole_samples,
+};
+
+WEFT_OPERATOR(mean_dim) = {
+    .schema = "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    .out = "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kReduction | Traits::kLinear,
+    .meta = function<&mean_dim_meta>(),
+    .kernel = structured<&mean_dim_meta, &mean_dim_into>(),
+    .vjp = {.saves = sizes(0),
+            .rule = [](const Vjp& v) {
+              auto holder = boxing::Unboxed<OptionalIntSpan>(v.arg(1));
+              IntSpan dims = holder.get() ? *holder.get() : IntSpan();
+              SymInt count = reduced_count(v.sizes(0), dim_mask(dims, static_cast<int64_t>(v.sizes(0).size())));
+              return Grads{restore_reduced(v.grad(), v.sizes(0), dims, v.arg<bool>(2)) / Scalar(count)};
+            }},
+    .batch = dims_batch<1>,
+    .samples = [] { return Samples{{"row", {f64({3, 4}), list({1})}}, {"keep", {f64({3, 4}), list({0}), true}}, {"all", {f64({2, 3}), Value()}}}; },
+};
+
+WEFT_OPERATOR(amax) = {
+    .schema = "aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+    .out = "aten::amax.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kReduction,
+    .meta = function<&Amax::meta>(),
+    .kernel = structured<&Amax::meta, &Amax::into>(),
+    .vjp = {.saves = inputs(0) | outputs(0), .rule = extreme_vjp},
+    .batch = dims_batch<1>,
+    .samples = [] { return Samples{{"row", {f64({3, 4}), list({1})}}, {"keep", {f64({3, 4}), list({0}), true}}, {"all", {f64({2, 3})}}, {"integers", {i64({2, 5}), list({-1})}}}; },
+};
+
+WEFT_OPERATOR(amin) = {
+    .schema = "aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
+    .out = "aten::amin.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kReduction,
+    .meta = function<&Amin::meta>(),
+    .kernel = structured<&Amin::meta, &Amin::into>(),
+    .vjp = {.saves = inputs(0) | outputs(0), .rule = extreme_vjp},
+    .batch = dims_batch<1>,
+    .samples = [] { return Samples{{"row", {f64({3, 4}), list({1})}}, {"keep", {f64({3, 4}), list({0}), true}}, {"all", {f64({2, 3})}}, {"integers", {i64({2, 5}), list({-1})}}}; },
+};
+
+WEFT_OPERATOR(all) = {
+    .schema = "aten::all(Tensor self) -> Tensor",
+    .out = "aten::all.all_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kReduction | Traits::kNotDifferentiable,
+    .meta = function<&All::meta>(),
+    .kernel = structured<&All::meta, &All::into>(),
+    .batch = whole_truth_batch<true>,
+    .samples = [] { return Samples{{"bool", {boolean({3, 4})}}, {"real", {f64({2})}}}; },
+};
+
+WEFT_OPERATOR(all_dim) = {
+    .schema = "aten::all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
+    .out = "aten::all.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kReduction | Traits::kNotDifferentiable,
+    .meta = function<&All::dim_meta>(),
+    .kernel = structured<&All::dim_meta, &All::dim_into>(),
+    .batch = dim_batch<1>,
+    .samples = [] { return Samples{{"row", {boolean({3, 4}), 1}}}; },
+};
+
+WEFT_OPERATOR(all_dims) = {
+    .schema = "aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+    .out = "aten::all.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kReduction | Traits::kNotDifferentiable,
+    .meta = function<&All::dims_meta>(),
+    .kernel = structured<&All::dims_meta, &All::dims_into>(),
+    .batch = dims_batch<1>,
+    .samples = [] { return Samples{{"two", {boolean({2, 3, 4}), list({0, 2})}}}; },
+};
+
 WEFT_OPERATOR(sum_to_size) = {
     .schema = "aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor",
     .composite = {.functional = function<&sum_to_size_composite>()},
@@ -127,7 +276,7 @@ WEFT_OPERATOR(any) = {
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Any::meta>(),
     .kernel = structured<&Any::meta, &Any::into>(),
-    .batch = whole_any_batch,
+    .batch = whole_truth_batch<false>,
     .samples = [] { return Samples{{"bool", {boolean({3, 4})}}, {"real", {f64({2})}}}; },
 };
 

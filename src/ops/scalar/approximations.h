@@ -83,7 +83,7 @@ template <typename T>
   T z = abs(x) * T(0.70710678118654752);
   T u = T(1) / multiply_add(z, T(0.425), T(1));
   T exponent = x * x * T(-0.5);
-  T e = exp_bounded_f32(where(exponent < T(-87), T(-87), exponent));
+  T e = where(exponent < T(-87), T(0), exp_bounded_f32(exponent));
   T u2 = u * u;
   T a = multiply_add(T(0.241840541), u, T(0.239678636)), b = multiply_add(T(0.255084276), u, T(0.200706586));
   T c = multiply_add(T(0.407610774), u, T(-0.103245713)), d = multiply_add(T(0.0714769289), u, T(-0.313152194));

@@ -7,8 +7,7 @@
 namespace weft::scalar {
 
 struct SumReduction {
-  static constexpr bool kWidens = true;     // f32 accumulates in f64 ...
-  static constexpr bool kTreeFirst = true;  // ... after eight packs were combined as they are
+  static constexpr bool kWidens = true;  // f32 accumulates in f64, after packs were combined by eights in f32
   template <typename T>
   static T identity() {
     return T(0);
@@ -39,7 +38,6 @@ struct SumSquaresReduction : SumReduction {
   }
 };
 struct ProdReduction : SumReduction {
-  static constexpr bool kTreeFirst = false;  // eight floats may overflow where eight doubles do not
   template <typename T>
   static T identity() {
     return T(1);
@@ -73,8 +71,6 @@ struct AminReduction : AmaxReduction {
 };
 // Booleans: + is "or", * is "and".
 struct AnyReduction : SumReduction {};
-struct AllReduction : ProdReduction {
-  static constexpr bool kTreeFirst = true;
-};
+struct AllReduction : ProdReduction {};
 
 }  // namespace weft::scalar

@@ -1,12 +1,13 @@
 #pragma once
 
+#include "ops/cpu/reduction.h"
 #include "weft/core/tensor.h"
 
 namespace weft {
 
-enum class Reduction : uint8_t { kSum, kProd, kMax, kMin, kAny, kAll };
-
-// out[rest] = the reduction of self over the dims in `mask`, computed in `compute` (sums in a wider type).
-void reduce_values(Reduction reduction, DType compute, const Tensor& self, uint64_t mask, const Tensor& out);
+// outputs[rest] = the reduction of `self` over the dims in `mask`, computed in `compute`. Outputs may or may not
+// keep the reduced dims.
+void run_reduction(const cpu::ReductionKernel& kernel, DType compute, const Tensor& self, uint64_t mask,
+                   std::initializer_list<const Tensor*> outputs, double param = 0);
 
 }  // namespace weft

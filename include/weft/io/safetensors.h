@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "weft/core/tensor.h"
+
+namespace weft {
+
+// The contents of a safetensors file: named tensors, each with memory of its own, and notes.
+//   SafeTensors weights = load_safetensors("model.safetensors");
+//   Tensor w = weights.at("fc1.weight");
+class SafeTensors {
+ public:
+  using Entry = std::pair<std::string, Tensor>;
+
+  // Null if there is no such tensor.
+  const Tensor* find(std::string_view name) const;
+  // An error that names some of those that are there if there is none.
+  const Tensor& at(std::string_view name) const;
+  // False, with nothing changed, if the name is taken.
+  bool add(std::string name, Tensor tensor);
+  size_t size() const { return entries_.size(); }
+  // In the order of the file, or in which they were added.
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+
+  // What the file says about itself.
+  std::vector<std::pair<std::string, std::string>> metadata;
+
+ private:
+  std::vector<Entry> entries_;
+  std::unordered_map<std::string, size_t> places_;
+};
+
+// Reads a file (or its bytes, called `source` in messages). Strict: a header beyond 100 MB, an unknown element
+// type, sizes that disagree with offsets, duplicate names, overlaps and holes are FormatErrors that name the entry.
+SafeTensors load_safetensors(const std::string& path);
+SafeTensors parse_safetensors(std::string_view bytes, std::string_view source = "safetensors");
+
+// Writes the tensors as row-major values. Complex tensors are refused: the format has no such type.
+void save_safetensors(const SafeTensors& tensors, const std::string& path);
+std::string safetensors_bytes(const SafeTensors& tensors);
+
+}  // namespace weft

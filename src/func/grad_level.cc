@@ -1,0 +1,141 @@
+// Reverse mode: a level that is the autograd layer, working on wrappers of its own.
+#include "autograd/engine.h"
+#include "autograd/record.h"
+#include "func/level.h"
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+class GradLevel final : public Level {
+ public:
+  bool owns_grad_mode() const override { return true; }
+  const char* name() const override { return "grad"; }
+
+  Value handle(const Operator& op, Args args) override {
+    refuse_foreign_writes(op, args);
+    return autograd::record_call(op, args, [&](Args own) { return call_below(op, own); });
+  }
+
+ private:
+  Value call_below(const Operator& op, Args args) {
+    std::vector<Value> inner = map_arguments(args, [&](const Tensor& t) {
+      LevelBox* box = box_at(t, *this);
+      return Value(box ? box->value : t);
+    });
+    Value result;
+    {
+      BelowLevel below(*this);
+      result = dispatch::redispatch(op, inner);
+    }
+    refresh_written(op, args);
+    Ref<Level> self(this);
+    Value wrapped = wrap_results(op, args, result, [&](const Tensor& t) { return Value(wrap_at(self, t)); });
+    dispatch::note_views(op, args, wrapped);
+    return wrapped;
+  }
+
+  void refresh_written(const Operator& op, Args args) {
+    const auto& written = op.info().written;
+    for (size_t i = 0; i < args.size(); ++i)
+      if (written[i] && args[i].is_tensor() && box_at(args[i].tensor_ref(), *this)) refresh_wrapper(args[i].tensor_ref());
+  }
+
+  // Writing a result that is being differentiated into a tensor from outside would lose its history.
+  void refuse_foreign_writes(const Operator& op, Args args) {
+    const auto& written = op.info().written;
+    for (size_t i = 0; i < args.size(); ++i)
+      require(!(written[i] && args[i].is_tensor() && !box_at(args[i].tensor_ref(), *this)),
+              "{}: a function under grad writes in place to a tensor that was made outside of it; its gradient would be lost. "
+              "Return the new value instead, or make the tensor inside the function",
+              op.name());
+  }
+};
+
+}  // namespace
+
+namespace func {
+
+std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs) {
+  Tensors wrapped_inputs, wrapped_results, results;
+  {
+    LevelEntry entry(make_ref<GradLevel>());
+    for (const Tensor& input : inputs) {
+      Tensor wrapped = wrap_at(entry.level(), input);
+      if (is_differentiable(wrapped.dtype())) wrapped.set_requires_grad();
+      wrapped_inputs.push_back(wrapped);
+    }
+    wrapped_results = f(wrapped_inputs);
+    for (const Tensor& result : wrapped_results) {
+      LevelBox* box = box_at(result, *entry.level());
+      results.push_back(box ? box->value : result);
+    }
+  }
+  Fn pull = [wrapped_inputs, wrapped_results](const Tensors& gradients) {
+    require(gradients.size() == wrapped_results.size(), "vjp: {} gradients for {} results", gradients.size(), wrapped_results.size());
+    autograd::BackwardRun run;
+    run.retain_graph = true;
+    run.inherit_grad_mode = true;
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (!wrapped_results[i].requires_grad() || !gradients[i].defined()) continue;
+      run.roots.push_back(autograd::gradient_edge(wrapped_results[i]));
+      run.gradients.push_back(gradients[i]);
+    }
+    for (const Tensor& input : wrapped_inputs) run.inputs.push_back(autograd::gradient_edge(input));
+    Tensors grads = autograd::run_backward(run);
+    for (size_t i = 0; i < grads.size(); ++i)
+      if (!grads[i].defined() && is_differentiable(wrapped_inputs[i].dtype())) grads[i] = zeros_like(wrapped_inputs[i]);
+    return grads;
+  };
+  return {results, pull};
+}
+
+namespace {
+
+// The function of only the arguments `argnums`, the others fixed.
+Fn with_fixed(const Fn& f, const Tensors& args, const std::vector<int>& argnums) {
+  return [f, args, argnums](const Tensors& chosen) {
+    Tensors all = args;
+    for (size_t i = 0; i < argnums.size(); ++i) all[static_cast<size_t>(argnums[i])] = chosen[i];
+    return f(all);
+  };
+}
+
+Tensors chosen(const Tensors& args, const std::vector<int>& argnums) {
+  Tensors picked;
+  for (int argnum : argnums) {
+    require(argnum >= 0 && argnum < static_cast<int>(args.size()), "grad: argument {} does not exist; the function got {}", argnum, args.size());
+    picked.push_back(args[static_cast<size_t>(argnum)]);
+  }
+  return picked;
+}
+
+std::pair<Tensors, Tensors> value_and_gradients(const Fn& f, const Tensors& args, const std::vector<int>& argnums) {
+  auto [results, pull] = vjp_of(with_fixed(f, args, argnums), chosen(args, argnums));
+  require(results.size() == 1, "grad: expected a function of one result, but it gave {}", results.size());
+  require(guard_or(results[0].numel() == 1, true) && results[0].dim() == 0, "grad: expected the function to return a scalar tensor, but it gave {}; sum it, or use vjp",
+          describe(results[0]));
+  return {results, pull({ones_like(results[0])})};
+}
+
+}  // namespace
+
+Transformed grad_of(Fn f, std::vector<int> argnums) {
+  return Transformed([f = std::move(f), argnums = std::move(argnums)](const Tensors& args) { return value_and_gradients(f, args, argnums).second; });
+}
+
+Transformed grad_and_value_of(Fn f, std::vector<int> argnums) {
+  return Transformed([f = std::move(f), argnums = std::move(argnums)](const Tensors& args) {
+    auto [value, grads] = value_and_gradients(f, args, argnums);
+    value.insert(value.end(), grads.begin(), grads.end());
+    return value;
+  });
+}
+
+Tensor Transformed::only(Tensors results) {
+  require(results.size() == 1, "this function gives {} results; call it with a vector of tensors to get them all", results.size());
+  return results[0];
+}
+
+}  // namespace func
+}  // namespace weft

@@ -1,0 +1,282 @@
+// Forward mode: a level whose wrappers carry a tangent beside their value.
+#include "autograd/engine.h"
+#include "autograd/op_node.h"
+#include "func/level.h"
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+class JvpLevel final : public Level {
+ public:
+  const char* name() const override { return "jvp"; }
+  Value handle(const Operator& op, Args args) override;
+
+ private:
+  Value handle_functional(const Operator& op, Args args);
+  Value handle_inplace(const Operator& op, Args args);
+};
+
+// What a jvp rule sees: the arguments below the level, their tangents, the result.
+class TangentCall final : public Jvp {
+ public:
+  TangentCall(const Operator& op, Args args, const Level& level) : op_(op) {
+    values_ = map_arguments(args, [&](const Tensor& t) {
+      LevelBox* box = box_at(t, level);
+      return Value(box ? box->value : t);
+    });
+    tangents_ = map_arguments(args, [&](const Tensor& t) {
+      LevelBox* box = box_at(t, level);
+      return Value(box ? box->tangent : Tensor());
+    });
+  }
+  void set_result(Value result) { result_ = std::move(result); }
+  const Value& result() const { return result_; }
+  const Operator& op() const { return op_; }
+
+  Tensor input(int argument) const override { return values_[static_cast<size_t>(argument)].to_tensor(); }
+  std::vector<Tensor> inputs(int argument) const override { return list_of(values_[static_cast<size_t>(argument)]); }
+  Tensor output(int result) const override {
+    return result_.is_sequence() ? result_.elements()[static_cast<size_t>(result)].to_tensor() : result_.to_tensor();
+  }
+  Tensor tangent(int argument) const override { return tangents_[static_cast<size_t>(argument)].to_tensor(); }
+  std::vector<Tensor> tangents(int argument) const override { return list_of(tangents_[static_cast<size_t>(argument)]); }
+  const Value& arg(int argument) const override { return values_[static_cast<size_t>(argument)]; }
+  Args args() const override { return values_; }
+
+  // The tangents of all tensor inputs, lists flattened, in the order that a vjp counts them.
+  std::vector<Tensor> flat_tangents() const {
+    std::vector<Tensor> flat;
+    const auto& kinds = op_.info().is_tensor;
+    for (size_t i = 0; i < values_.size(); ++i) {
+      if (!kinds[i]) continue;
+      if (kinds[i] == 2 && values_[i].is_sequence())
+        for (const Tensor& t : list_of(tangents_[i])) flat.push_back(t);
+      else flat.push_back(tangents_[i].to_tensor());
+    }
+    return flat;
+  }
+
+ private:
+  static std::vector<Tensor> list_of(const Value& value) {
+    std::vector<Tensor> list;
+    for (const Value& element : value.elements()) list.push_back(element.is_tensor() ? element.to_tensor() : Tensor());
+    return list;
+  }
+  const Operator& op_;
+  std::vector<Value> values_, tangents_;
+  Value result_;
+};
+
+std::vector<Tensor> results_of(const Value& result) {
+  if (!result.is_sequence()) return {result.to_tensor()};
+  std::vector<Tensor> all;
+  for (const Value& element : result.elements()) all.push_back(element.is_tensor() ? element.to_tensor() : Tensor());
+  return all;
+}
+
+bool carries(const Operator& op, const Tensor& result, size_t i) {
+  return result.defined() && is_differentiable(result.dtype()) && (i >= 32 || (op.def().vjp.differentiable_results >> i & 1));
+}
+
+// The vjp is linear in the gradient u: u -> sum_i J_i^T u. Its transpose, applied to the tangents, is the jvp.
+// So run the rule on a gradient that is itself being differentiated, and pull the tangents back through it.
+std::vector<Tensor> transpose_vjp(const TangentCall& call) {
+  const Operator& op = call.op();
+  std::vector<Tensor> results = results_of(call.result()), tangents = call.flat_tangents();
+  auto pull = [&](const std::vector<Tensor>& gradients) {
+    Ref<OpNode> node(new OpNode(op, call.args()));
+    std::vector<bool> wanted;
+    for (const Tensor& tangent : tangents) wanted.push_back(tangent.defined());
+    node->want(wanted);
+    node->save_inputs(call.args());
+    node->save_outputs(call.result());
+    std::vector<Tensor> all(results.size());
+    for (size_t i = 0, k = 0; i < results.size(); ++i)
+      if (carries(op, results[i], i)) all[i] = gradients[k++];
+    return node->apply(all);
+  };
+  std::vector<Tensor> zeros;
+  for (size_t i = 0; i < results.size(); ++i)
+    if (carries(op, results[i], i)) zeros.push_back(zeros_like(results[i]));
+  std::vector<size_t> kept;
+  auto [grads, push] = func::vjp_of(
+      [&](const std::vector<Tensor>& gradients) {
+        std::vector<Tensor> flat = pull(gradients), defined;
+        kept.clear();
+        for (size_t i = 0; i < flat.size(); ++i)
+          if (flat[i].defined() && tangents[i].defined()) {
+            kept.push_back(i);
+            defined.push_back(flat[i]);
+          }
+        return defined;
+      },
+      zeros);
+  std::vector<Tensor> pulled_tangents;
+  for (size_t k = 0; k < kept.size(); ++k) {
+    const Tensor& tangent = tangents[kept[k]];
+    // A rule may answer with the broadcast sizes of the result; autograd would sum them, so the transpose expands.
+    pulled_tangents.push_back(expand(tangent, grads[k].sizes()).to(grads[k].dtype()));
+  }
+  std::vector<Tensor> pushed = push(pulled_tangents), all(results.size());
+  for (size_t i = 0, k = 0; i < results.size(); ++i)
+    if (carries(op, results[i], i)) all[i] = pushed[k++];
+  return all;
+}
+
+std::vector<Tensor> tangents_of(const TangentCall& call) {
+  const OpDef& def = call.op().def();
+  if (call.op().has(Traits::kNotDifferentiable)) return std::vector<Tensor>(results_of(call.result()).size());
+  if (def.jvp) return def.jvp(call);
+  if (!def.vjp) unsupported("{}: neither a jvp nor a vjp is implemented for it", call.op().name());
+  // A view of the value is the same view of the tangent, so that writes to either are seen through both.
+  if (call.op().has(Traits::kView) && call.tangent(0).defined() && call.op().has(Traits::kLinear)) {
+    std::vector<Value> args(call.args().begin(), call.args().end());
+    args[0] = call.tangent(0);
+    return results_of(dispatch::redispatch(call.op(), args));
+  }
+  return transpose_vjp(call);
+}
+
+Value JvpLevel::handle_functional(const Operator& op, Args args) {
+  TangentCall call(op, args, *this);
+  std::vector<Tensor> tangents;
+  {
+    BelowLevel below(*this);
+    call.set_result(dispatch::redispatch(op, call.args()));
+    tangents = tangents_of(call);
+  }
+  Ref<Level> self(this);
+  size_t next = 0;
+  auto wrap = [&](const Value& value) {
+    Tensor tangent = next < tangents.size() ? tangents[next] : Tensor();
+    ++next;
+    return value.is_tensor() && tangent.defined() ? Value(wrap_at(self, value.tensor_ref(), -1, tangent)) : value;
+  };
+  const Value& result = call.result();
+  Value wrapped;
+  if (!result.is_sequence()) wrapped = wrap(result);
+  else {
+    ValueList all;
+    for (const Value& element : result.elements()) all.push_back(wrap(element));
+    wrapped = result.is_list() ? Value::list(std::move(all)) : Value::tuple(std::move(all));
+  }
+  dispatch::note_views(op, args, wrapped);
+  return wrapped;
+}
+
+// The tangent is worked out for the functional form and written in place too, so that views of it agree.
+Value JvpLevel::handle_inplace(const Operator& op, Args args) {
+  const Operator& functional = op.functional();
+  const Tensor& self = args[0].tensor_ref();
+  LevelBox* box = box_at(self, *this);
+  require(box, "{}: a function under jvp writes in place to a tensor that was made outside of it; its tangent would be lost", op.name());
+  TangentCall call(functional, args, *this);
+  BelowLevel below(*this);
+  call.set_result(dispatch::redispatch(functional, call.args()));
+  Tensor tangent = tangents_of(call)[0];
+  dispatch::redispatch(op, call.args());
+  if (tangent.defined()) copy_(box->tangent, tangent);
+  else zero_(box->tangent);
+  refresh_wrapper(self);
+  return args[0];
+}
+
+Value JvpLevel::handle(const Operator& op, Args args) {
+  if (op.form() == OpForm::kOut) unsupported("{}: out= forms have no forward-mode derivative", op.name());
+  return op.info().is_mutable ? handle_inplace(op, args) : handle_functional(op, args);
+}
+
+}  // namespace
+
+namespace func {
+
+std::pair<Tensors, Tensors> jvp_of(const Fn& f, const Tensors& inputs, const Tensors& tangents) {
+  require(inputs.size() == tangents.size(), "jvp: {} inputs but {} tangents", inputs.size(), tangents.size());
+  LevelEntry entry(make_ref<JvpLevel>());
+  Tensors wrapped;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    bool differentiable = tangents[i].defined() && is_differentiable(inputs[i].dtype());
+    wrapped.push_back(differentiable ? wrap_at(entry.level(), inputs[i], -1, tangents[i]) : inputs[i]);
+  }
+  std::pair<Tensors, Tensors> results;
+  for (const Tensor& result : f(wrapped)) {
+    LevelBox* box = box_at(result, *entry.level());
+    BelowLevel below(*entry.level());
+    Tensor value = box ? box->value : result;
+    results.first.push_back(value);
+    results.second.push_back(box && box->tangent.defined() ? box->tangent : zeros_like(value));
+  }
+  return results;
+}
+
+namespace {
+
+// One-hot directions for every element of `like`: [numel, sizes...].
+Tensor basis(const Tensor& like) {
+  SymInt n = like.numel();
+  Tensor flat = zeros({n * n}, like.dtype(), std::nullopt, like.device());
+  fill_(as_strided(flat, {n}, {n + 1}), 1);
+  SymInts sizes{n};
+  for (const SymInt& size : like.sizes()) sizes.push_back(size);
+  return view(flat, sizes);
+}
+
+SymInts joined(SymIntSpan a, SymIntSpan b) {
+  SymInts all(a);
+  for (const SymInt& size : b) all.push_back(size);
+  return all;
+}
+
+}  // namespace
+
+Transformed jacrev_of(Fn f, int argnum) {
+  return Transformed([f = std::move(f), argnum](const Tensors& args) {
+    auto at = static_cast<size_t>(argnum);
+    require(at < args.size(), "jacrev: argument {} does not exist; the function got {}", argnum, args.size());
+    Fn of_one = [&](const Tensors& chosen) {
+      Tensors all = args;
+      all[at] = chosen[0];
+      return f(all);
+    };
+    auto [results, pull] = vjp_of(of_one, {args[at]});
+    Tensors jacobians;
+    for (size_t r = 0; r < results.size(); ++r) {
+      Fn row = [&pull = pull, &results = results, r](const Tensors& direction) {
+        Tensors gradients(results.size());
+        gradients[r] = direction[0];
+        return pull(gradients);
+      };
+      Tensor rows = vmap_of(row, {}).fn()({basis(results[r])})[0];
+      jacobians.push_back(reshape(rows, joined(results[r].sizes(), args[at].sizes())));
+    }
+    return jacobians;
+  });
+}
+
+Transformed jacfwd_of(Fn f, int argnum) {
+  return Transformed([f = std::move(f), argnum](const Tensors& args) {
+    auto at = static_cast<size_t>(argnum);
+    require(at < args.size(), "jacfwd: argument {} does not exist; the function got {}", argnum, args.size());
+    Fn column = [&](const Tensors& direction) {
+      Fn of_one = [&](const Tensors& chosen) {
+        Tensors all = args;
+        all[at] = chosen[0];
+        return f(all);
+      };
+      return jvp_of(of_one, {args[at]}, direction).second;
+    };
+    // Each column is a result-shaped tensor; the mapped dim goes last and becomes the argument's sizes.
+    Tensors columns = vmap_of(column, {}).fn()({basis(args[at])});
+    Tensors jacobians;
+    for (const Tensor& stacked : columns) {
+      Tensor last = movedim(stacked, 0, -1);
+      SymIntSpan sizes = last.sizes();
+      jacobians.push_back(reshape(last, joined(SymIntSpan(ListSpan<SymInt>(sizes.data(), sizes.size() - 1)), args[at].sizes())));
+    }
+    return jacobians;
+  });
+}
+
+}  // namespace func
+}  // namespace weft

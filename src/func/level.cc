@@ -1,0 +1,147 @@
+#include "func/level.h"
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+thread_local std::vector<Ref<Level>> level_stack;
+
+void set_depth(uint16_t depth) {
+  LayerState& state = layer_state();
+  state.level_depth = depth;
+  state.active = depth ? state.active | layer::kLevels : state.active & ~layer::kLevels;
+}
+
+bool any_tensor(Args args, FunctionRef<bool(const Tensor&)> f) {
+  for (const Value& value : args) {
+    if (value.is_tensor() && f(value.tensor_ref())) return true;
+    if (value.is_sequence() && any_tensor(Args(value.elements()), f)) return true;
+  }
+  return false;
+}
+
+// The value of a wrapper whose level has ended, all the way down.
+Tensor living(Tensor tensor) {
+  while (LevelBox* box = level_box(tensor)) {
+    if (box->level->alive) break;
+    tensor = Tensor(box->value);
+  }
+  return tensor;
+}
+
+}  // namespace
+
+LevelBox* level_box(const Tensor& tensor) {
+  if (!tensor.defined() || !(tensor.impl()->flags() & layer::kLevels)) return nullptr;
+  return static_cast<LevelBox*>(tensor.impl()->box.get());
+}
+
+LevelBox* box_at(const Tensor& tensor, const Level& level) {
+  LevelBox* box = level_box(tensor);
+  return box && box->level.get() == &level ? box : nullptr;
+}
+
+namespace {
+void show_value(TensorImpl& impl, const LevelBox& box) {
+  SymInts sizes(box.value.sizes()), strides(box.value.strides());
+  if (box.batch_dim >= 0) {
+    sizes.erase(static_cast<size_t>(box.batch_dim));
+    strides.erase(static_cast<size_t>(box.batch_dim));
+  }
+  impl.set_geometry(sizes, strides, box.value.storage_offset());
+}
+}  // namespace
+
+Tensor wrap_at(const Ref<Level>& level, const Tensor& value, int64_t batch_dim, Tensor tangent) {
+  auto box = make_ref<LevelBox>();
+  box->level = level;
+  box->value = value;
+  box->batch_dim = batch_dim;
+  box->tangent = std::move(tangent);
+  auto impl = make_ref<TensorImpl>(value.storage(), value.dtype(), value.device());
+  impl->set_flags(layer::kLevels | (value.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative | tensor_flag::kWrappedNumber)));
+  show_value(*impl, *box);
+  impl->box = std::move(box);
+  return Tensor(std::move(impl));
+}
+
+void refresh_wrapper(const Tensor& wrapper) {
+  LevelBox* box = level_box(wrapper);
+  wrapper.impl()->set_storage(box->value.storage());
+  show_value(*wrapper.impl(), *box);
+}
+
+LevelEntry::LevelEntry(Ref<Level> level) : level_(std::move(level)) {
+  level_->outer_grad_mode = layer_state().grad_mode;
+  // Levels above the current depth belong to handlers further up the C++ level_stack: a new one goes on top of those
+  // that calls still meet.
+  level_stack.resize(layer_state().level_depth);
+  level_stack.push_back(level_);
+  level_->depth = static_cast<uint16_t>(level_stack.size());
+  set_depth(level_->depth);
+  if (level_->owns_grad_mode()) layer_state().grad_mode = true;
+}
+
+LevelEntry::~LevelEntry() {
+  level_->alive = false;
+  level_stack.resize(level_->depth - 1u);
+}
+
+BelowLevel::BelowLevel(const Level& level) {
+  set_depth(static_cast<uint16_t>(level.depth - 1));
+  if (level.owns_grad_mode()) layer_state().grad_mode = level.outer_grad_mode;
+}
+
+Value map_tensors(const Value& value, FunctionRef<Value(const Tensor&)> f) {
+  if (value.is_tensor()) return f(value.tensor_ref());
+  if (!value.is_sequence()) return value;
+  ValueList mapped;
+  mapped.reserve(value.elements().size());
+  for (const Value& element : value.elements()) mapped.push_back(map_tensors(element, f));
+  return value.is_list() ? Value::list(std::move(mapped)) : Value::tuple(std::move(mapped));
+}
+
+std::vector<Value> map_arguments(Args args, FunctionRef<Value(const Tensor&)> f) {
+  std::vector<Value> mapped;
+  mapped.reserve(args.size());
+  for (const Value& value : args) mapped.push_back(map_tensors(value, f));
+  return mapped;
+}
+
+Value wrap_results(const Operator& op, Args args, const Value& result, FunctionRef<Value(const Tensor&)> wrap) {
+  const Operator::Info& info = op.info();
+  auto one = [&](const Value& value, size_t i) -> Value {
+    int16_t alias = i < info.result_aliases.size() ? info.result_aliases[i] : int16_t{-1};
+    if (alias >= 0 && info.written[static_cast<size_t>(alias)]) return args[static_cast<size_t>(alias)];
+    return map_tensors(value, wrap);
+  };
+  if (info.result_aliases.size() <= 1) return one(result, 0);
+  ValueList results;
+  for (size_t i = 0; i < result.elements().size(); ++i) results.push_back(one(result.elements()[i], i));
+  return Value::tuple(std::move(results));
+}
+
+Value layers::levels(const Operator& op, Args args) {
+  auto is_dead = [](const Tensor& t) {
+    LevelBox* box = level_box(t);
+    return box && !box->level->alive;
+  };
+  if (any_tensor(args, is_dead)) {
+    std::vector<Value> alive = map_arguments(args, [](const Tensor& t) { return Value(living(t)); });
+    return dispatch::redispatch(op, alive);
+  }
+  uint16_t depth = layer_state().level_depth;
+  if (depth == 0) fail("{}: a tensor of a transform is used outside of it", op.name());
+  Ref<Level> level = level_stack[depth - 1u];
+  bool has_own = any_tensor(args, [&](const Tensor& t) { return box_at(t, *level) != nullptr; });
+  if (!has_own && !level->sees_everything()) {
+    BelowLevel below(*level);
+    return dispatch::redispatch(op, args);
+  }
+  // A composite means its parts: they come back to this level one by one.
+  if (op.is_composite()) return op.kernel().boxed(args);
+  return level->handle(op, args);
+}
+
+}  // namespace weft

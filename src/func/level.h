@@ -1,0 +1,75 @@
+#pragma once
+
+#include "weft/base/function_ref.h"
+#include "weft/func/func.h"
+#include "weft/ops/layers.h"
+
+// Transform levels: vmap, grad, jvp and functionalize as entries of one stack. Each owns wrapper tensors; a call
+// meets the innermost level first, which answers by calls that meet only the levels below it.
+
+namespace weft {
+
+class Level : public RefCounted {
+ public:
+  virtual ~Level() = default;
+  // Answers `op`, some argument of which is a wrapper of this level. Called with this level on top.
+  virtual Value handle(const Operator& op, Args args) = 0;
+  // Whether the level wants to see calls without wrappers of its own too (factories under vmap).
+  virtual bool sees_everything() const { return false; }
+  // The level decides gradient recording by itself; below it the mode is what it was outside.
+  virtual bool owns_grad_mode() const { return false; }
+  virtual const char* name() const = 0;
+
+  bool alive = true;
+  uint16_t depth = 0;             // its place in the stack, from 1
+  bool outer_grad_mode = true;
+};
+
+// A tensor of a level: stands for `value`, a tensor of the levels below.
+struct LevelBox final : TensorBox {
+  Ref<Level> level;
+  Tensor value;
+  int64_t batch_dim = -1;   // vmap: the dim of `value` that the user does not see
+  Tensor tangent;           // jvp: undefined is zero
+};
+
+// The box of a wrapper; null for other tensors.
+LevelBox* level_box(const Tensor& tensor);
+// The box if `tensor` is a wrapper of this very level.
+LevelBox* box_at(const Tensor& tensor, const Level& level);
+// A wrapper that shares identity and version with `value`, less its batch dim.
+Tensor wrap_at(const Ref<Level>& level, const Tensor& value, int64_t batch_dim = -1, Tensor tangent = {});
+// After an in-place call below: the wrapper shows what its value has become.
+void refresh_wrapper(const Tensor& wrapper);
+
+// Enters a level for a scope; it is dead afterwards, and its wrappers act as their values.
+class LevelEntry {
+ public:
+  explicit LevelEntry(Ref<Level> level);
+  ~LevelEntry();
+  LevelEntry(const LevelEntry&) = delete;
+  const Ref<Level>& level() const { return level_; }
+
+ private:
+  Ref<Level> level_;
+  LayerStateScope saved_;
+};
+
+// Calls inside the scope start one level below `level`.
+class BelowLevel {
+ public:
+  explicit BelowLevel(const Level& level);
+
+ private:
+  LayerStateScope saved_;
+};
+
+// Applies `f` to every tensor of a Value, lists and tuples included.
+Value map_tensors(const Value& value, FunctionRef<Value(const Tensor&)> f);
+std::vector<Value> map_arguments(Args args, FunctionRef<Value(const Tensor&)> f);
+
+// The result of a call below with written arguments as the wrappers they were given as. `wrap` makes wrappers of
+// the others.
+Value wrap_results(const Operator& op, Args args, const Value& result, FunctionRef<Value(const Tensor&)> wrap);
+
+}  // namespace weft

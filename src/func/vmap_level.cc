@@ -1,0 +1,242 @@
+// Batching: a level whose wrappers hide a dim, and the rules of operators that see to it.
+#include "func/level.h"
+#include "ops/support/batching.h"
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+class VmapLevel final : public Level {
+ public:
+  VmapLevel(SymInt size, func::Randomness randomness) : size_(std::move(size)), randomness_(randomness) {}
+  const char* name() const override { return "vmap"; }
+  bool sees_everything() const override { return true; }  // random factories
+
+  Value handle(const Operator& op, Args args) override;
+  const SymInt& size() const { return size_; }
+
+ private:
+  Value call_unbatched(const Operator& op, Args args) {
+    BelowLevel below(*this);
+    return dispatch::redispatch(op, args);
+  }
+  Value handle_random(const Operator& op, Args args, bool has_batched);
+  Value random_factory(const Operator& op, Args args);
+  Batched run_rule(const Operator& op, Args args);
+  Value handle_inplace(const Operator& op, Args args);
+  Value handle_out(const Operator& op, Args args);
+  Value wrap_batched(const Operator& op, Args args, const Batched& batched);
+
+  SymInt size_;
+  func::Randomness randomness_;
+};
+
+// A call with this level's wrappers taken off.
+class UnwrappedCall final : public Batch {
+ public:
+  UnwrappedCall(const Operator& op, Args args, const VmapLevel& level) : op_(op), size_(level.size()) {
+    for (const Value& value : args) {
+      dims_.push_back(-1);
+      lists_.emplace_back();
+      if (value.is_sequence()) {
+        ValueList list;
+        for (const Value& element : value.elements()) {
+          list.push_back(unwrap(element, level));
+          if (element.is_tensor()) lists_.back().push_back(dim_of(element, level));
+          else if (element.is_none()) lists_.back().push_back(-1);
+        }
+        args_.push_back(Value::list(std::move(list)));
+        continue;
+      }
+      args_.push_back(unwrap(value, level));
+      dims_.back() = dim_of(value, level);
+    }
+  }
+  const Operator& op() const override { return op_; }
+  Args args() const override { return args_; }
+  int64_t batch_dim(int argument) const override { return dims_[static_cast<size_t>(argument)]; }
+  const std::vector<int64_t>& batch_dims(int argument) const override { return lists_[static_cast<size_t>(argument)]; }
+  SymInt batch_size() const override { return size_; }
+
+ private:
+  static int64_t dim_of(const Value& value, const Level& level) {
+    LevelBox* box = value.is_tensor() ? box_at(value.tensor_ref(), level) : nullptr;
+    return box ? box->batch_dim : -1;
+  }
+  static Value unwrap(const Value& value, const Level& level) {
+    LevelBox* box = value.is_tensor() ? box_at(value.tensor_ref(), level) : nullptr;
+    return box ? Value(box->value) : value;
+  }
+  const Operator& op_;
+  SymInt size_;
+  std::vector<Value> args_;
+  std::vector<int64_t> dims_;
+  std::vector<std::vector<int64_t>> lists_;
+};
+
+bool is_batched(const Value& value, const Level& level) {
+  if (value.is_tensor()) return box_at(value.tensor_ref(), level) != nullptr;
+  if (!value.is_sequence()) return false;
+  for (const Value& element : value.elements())
+    if (is_batched(element, level)) return true;
+  return false;
+}
+
+Batched VmapLevel::run_rule(const Operator& op, Args args) {
+  UnwrappedCall call(op, args, *this);
+  BelowLevel below(*this);
+  if (op.def().batch) return op.def().batch(call);
+  if (op.has(Traits::kDataDependent))
+    fail("vmap: {} gives sizes or values that depend on data, which differ within a batch; it cannot be used under vmap", op.name());
+  return loop_batch(call);
+}
+
+Value VmapLevel::wrap_batched(const Operator& op, Args args, const Batched& batched) {
+  Ref<Level> self(this);
+  size_t next = 0;
+  Value wrapped = wrap_results(op, args, batched.result, [&](const Tensor& t) {
+    int64_t dim = next < batched.dims.size() ? batched.dims[next++] : 0;
+    return Value(dim < 0 ? t : wrap_at(self, t, dim));
+  });
+  dispatch::note_views(op, args, wrapped);
+  return wrapped;
+}
+
+// The functional rule, then a copy into the batch that is written to.
+Value VmapLevel::handle_inplace(const Operator& op, Args args) {
+  const Operator& functional = op.functional();
+  const Tensor& self = args[0].tensor_ref();
+  LevelBox* box = box_at(self, *this);
+  if (!box)
+    fail("vmap: {}(self, *extra_args) is not possible because there exists a Tensor in extra_args that has more elements than `self`. "
+         "This happened due to a tensor being vmapped over in extra_args while `self` is not. Use the out-of-place operator instead",
+         op.name());
+  Batched batched = run_rule(functional, args);
+  BelowLevel below(*this);
+  Tensor result = movedim(batched.result.to_tensor(), batched.dims[0], box->batch_dim);
+  if (functional.has(Traits::kView)) box->value = result;
+  else copy_(box->value, result);
+  refresh_wrapper(self);
+  return args[0];
+}
+
+Value VmapLevel::handle_out(const Operator& op, Args args) {
+  const auto& written = op.info().written;
+  std::vector<Value> inputs, targets;
+  for (size_t i = 0; i < args.size(); ++i) (written[i] ? targets : inputs).push_back(args[i]);
+  Batched batched = run_rule(op.functional(), inputs);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Value& result = batched.result.is_sequence() ? batched.result.elements()[i] : batched.result;
+    LevelBox* box = box_at(targets[i].to_tensor(), *this);
+    require(box, "vmap: {}: the out= tensor is not batched but the result is", op.name());
+    BelowLevel below(*this);
+    copy_(box->value, movedim(result.to_tensor(), batched.dims[i], box->batch_dim));
+  }
+  return targets.size() == 1 ? targets[0] : Value::tuple(targets);
+}
+
+// A random factory draws once for all, or once for each example in a tensor with the batch dim in front.
+Value VmapLevel::random_factory(const Operator& op, Args args) {
+  if (randomness_ == func::Randomness::kSame) return call_unbatched(op, args);
+  std::vector<Value> sized(args.begin(), args.end());
+  const Schema& schema = op.schema();
+  std::optional<size_t> at = schema.argument_index("size");
+  require(at.has_value(), "vmap: {} cannot draw different numbers for each example", op.name());
+  ValueList size{size_};
+  for (const Value& s : args[*at].elements()) size.push_back(s);
+  sized[*at] = Value::list(std::move(size));
+  return wrap_at(Ref<Level>(this), call_unbatched(op, sized).to_tensor(), 0);
+}
+
+Value VmapLevel::handle_random(const Operator& op, Args args, bool has_batched) {
+  if (randomness_ == func::Randomness::kError)
+    fail("vmap: called random operation {} while in randomness error mode. Please either use the 'same' or 'different' randomness flags "
+         "on vmap or perform the randomness operation out of vmap",
+         op.name());
+  if (!has_batched) {
+    if (op.has(Traits::kFactory)) return random_factory(op, args);
+    if (randomness_ == func::Randomness::kSame) return call_unbatched(op, args);
+    std::vector<Value> batched(args.begin(), args.end());
+    for (Value& value : batched)
+      if (value.is_tensor()) {
+        BelowLevel below(*this);
+        value = wrap_at(Ref<Level>(this), with_batch_first(value.tensor_ref(), -1, size_), 0);
+        break;
+      }
+    return wrap_batched(op, args, run_rule(op, batched));
+  }
+  if (randomness_ == func::Randomness::kDifferent) return wrap_batched(op, args, run_rule(op, args));
+  if (op.has(Traits::kUninitialized))  // a `_like` factory: the numbers do not depend on the values
+    return call_unbatched(op, UnwrappedCall(op, args, *this).args());
+  fail("vmap: {} with batched arguments draws different numbers for each example; randomness 'same' is not supported for it", op.name());
+}
+
+Value VmapLevel::handle(const Operator& op, Args args) {
+  bool has_batched = false;
+  for (const Value& value : args) has_batched |= is_batched(value, *this);
+  if (op.has(Traits::kRandom)) return handle_random(op, args, has_batched);
+  if (!has_batched) return call_unbatched(op, args);
+  if (op.form() == OpForm::kOut) return handle_out(op, args);
+  if (op.info().is_mutable) return handle_inplace(op, args);
+  return wrap_batched(op, args, run_rule(op, args));
+}
+
+SymInt batch_size_of(const func::Tensors& args, const std::vector<int64_t>& dims) {
+  std::optional<SymInt> size;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (dims[i] == func::kNoDim) continue;
+    SymInt own = args[i].size(dims[i]);
+    if (size && !guard_or(*size == own, true))
+      fail("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {} and {} for the mapped dimension",
+           size->to_string(), own.to_string());
+    size = own;
+  }
+  if (!size) fail("vmap: at least one argument must be mapped over, but every in_dim is kNoDim");
+  return *size;
+}
+
+std::vector<int64_t> dims_for(const func::Tensors& args, const std::vector<int64_t>& in_dims) {
+  require(in_dims.empty() || in_dims.size() == args.size(), "vmap: {} in_dims for {} arguments", in_dims.size(), args.size());
+  std::vector<int64_t> dims(args.size(), 0);
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!in_dims.empty()) dims[i] = in_dims[i];
+    if (dims[i] == func::kNoDim) continue;
+    require(args[i].dim() > 0, "vmap: Got in_dim={} for argument {}, which is of dimensionality 0 and cannot be mapped over", dims[i], i);
+    dims[i] = normalize_dim(dims[i], args[i].dim());
+  }
+  return dims;
+}
+
+Tensor unwrap_result(const Tensor& result, const VmapLevel& level, int64_t out_dim) {
+  LevelBox* box = box_at(result, level);
+  Tensor value = box ? box->value : with_batch_first(result, -1, level.size());
+  int64_t from = box ? box->batch_dim : 0, to = normalize_dim(out_dim, value.dim());
+  return from == to ? value : movedim(value, from, to);
+}
+
+}  // namespace
+
+namespace func {
+
+Transformed vmap_of(Fn f, VmapOptions options) {
+  return Transformed([f = std::move(f), options = std::move(options)](const Tensors& args) {
+    std::vector<int64_t> dims = dims_for(args, options.in_dims);
+    auto level = make_ref<VmapLevel>(batch_size_of(args, dims), options.randomness);
+    Tensors results;
+    {
+      LevelEntry entry(level);
+      Tensors wrapped;
+      for (size_t i = 0; i < args.size(); ++i) wrapped.push_back(dims[i] == kNoDim ? args[i] : wrap_at(level, args[i], dims[i]));
+      results = f(wrapped);
+    }
+    require(options.out_dims.empty() || options.out_dims.size() == results.size(), "vmap: {} out_dims for {} results",
+            options.out_dims.size(), results.size());
+    Tensors unwrapped;
+    for (size_t i = 0; i < results.size(); ++i)
+      unwrapped.push_back(unwrap_result(results[i], *level, options.out_dims.empty() ? 0 : options.out_dims[i]));
+    return unwrapped;
+  });
+}
+
+}  // namespace func
+}  // namespace weft

@@ -1,0 +1,319 @@
+// The safetensors format: eight bytes with the length of a JSON header, the header, and one buffer in which the
+// tensors lie side by side. The format asks that they cover the buffer exactly: no gaps, no overlaps.
+#include "weft/io/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <optional>
+
+#include "weft/base/error.h"
+#include "weft/base/function_ref.h"
+#include "weft/base/json.h"
+#include "weft/ops/functions.h"
+#include "weft/ops/layers.h"
+
+namespace weft {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "the format is little-endian, and so is this reader");
+
+constexpr uint64_t kPrefix = 8, kMostHeader = 100'000'000;
+constexpr std::string_view kMetadata = "__metadata__";
+
+struct TypeName {
+  const char* name;
+  DType dtype;
+};
+constexpr TypeName kTypeNames[] = {{"F64", kFloat64}, {"F32", kFloat32}, {"F16", kFloat16}, {"BF16", kBFloat16},
+                                   {"I64", kInt64},   {"I32", kInt32},   {"I16", kInt16},   {"I8", kInt8},
+                                   {"U8", kUInt8},    {"BOOL", kBool}};
+
+std::optional<DType> dtype_named(std::string_view name) {
+  for (const TypeName& type : kTypeNames)
+    if (type.name == name) return type.dtype;
+  return std::nullopt;
+}
+
+const char* type_name(DType dtype) {
+  for (const TypeName& type : kTypeNames)
+    if (type.dtype == dtype) return type.name;
+  return nullptr;
+}
+
+template <typename... A>
+void check_format(bool ok, std::string_view source, fmt::format_string<const A&...> text, const A&... args) {
+  if (!ok) throw FormatError(fmt::format("{}: {}", source, fmt::format(text, args...)));
+}
+
+// Bytes at an offset of the whole file; the caller has checked the range.
+using ReadBytes = FunctionRef<void(uint64_t offset, void* into, size_t count)>;
+
+struct Placement {
+  std::string name;
+  DType dtype;
+  Ints sizes;
+  uint64_t begin, end;
+};
+
+class Reader {
+ public:
+  Reader(uint64_t file_size, std::string_view source, ReadBytes read) : size_(file_size), source_(source), read_(read) {}
+
+  SafeTensors run() {
+    std::string header = read_header();
+    check_format(header[0] == '{', source_, "the header does not begin with '{{'");
+    Json json = Json::parse(header, fmt::format("{}: header", source_), {.max_depth = 8});
+    SafeTensors file;
+    std::vector<Placement> layouts;
+    for (const auto& [name, entry] : json.as_object()) {
+      if (name == kMetadata) file.metadata = metadata_of(entry);
+      else layouts.push_back(layout_of(name, entry));
+    }
+    check_coverage(layouts);
+    for (Placement& layout : layouts) {
+      Tensor tensor = read_tensor(layout);
+      file.add(std::move(layout.name), std::move(tensor));
+    }
+    return file;
+  }
+
+ private:
+  std::string read_header() {
+    check_format(size_ >= kPrefix, source_, "{} bytes are no safetensors file; the shortest has 10", size_);
+    uint64_t length = 0;
+    read_(0, &length, sizeof(length));
+    check_format(length <= kMostHeader, source_, "the header claims {} bytes; at most {} are read", length, kMostHeader);
+    check_format(length >= 2 && length <= size_ - kPrefix, source_, "the header claims {} bytes, but {} follow", length,
+                 size_ - kPrefix);
+    std::string header(length, '\0');
+    read_(kPrefix, header.data(), length);
+    data_ = kPrefix + length;
+    return header;
+  }
+
+  std::vector<std::pair<std::string, std::string>> metadata_of(const Json& entry) const {
+    check_format(entry.is_object(), source_, "'{}' is no object", kMetadata);
+    std::vector<std::pair<std::string, std::string>> notes;
+    for (const auto& [key, value] : entry.as_object()) {
+      check_format(value.is_string(), source_, "'{}': the note '{}' is no string", kMetadata, key);
+      notes.emplace_back(key, value.as_string());
+    }
+    return notes;
+  }
+
+  Placement layout_of(const std::string& name, const Json& entry) const {
+    check_format(entry.is_object(), source_, "entry '{}' is no object", name);
+    for (const auto& [key, value] : entry.as_object())
+      check_format(key == "dtype" || key == "shape" || key == "data_offsets", source_, "entry '{}': unknown member '{}'", name,
+                   key);
+    Placement layout{name, dtype_of_entry(name, entry), {}, 0, 0};
+    uint64_t bytes = read_shape(member(name, entry, "shape"), layout);
+    const Json& offsets = member(name, entry, "data_offsets");
+    check_format(offsets.is_array() && offsets.size() == 2, source_, "entry '{}': data_offsets are not two numbers", name);
+    layout.begin = natural(name, offsets.at(0), "data_offsets");
+    layout.end = natural(name, offsets.at(1), "data_offsets");
+    check_format(layout.begin <= layout.end && layout.end <= size_ - data_, source_,
+                 "entry '{}': bytes {} to {} are not inside the {} bytes of data", name, layout.begin, layout.end, size_ - data_);
+    check_format(layout.end - layout.begin == bytes, source_, "entry '{}': {}{} has {} bytes, but its offsets span {}", name,
+                 entry.at("dtype").as_string(), describe_sizes(IntSpan(layout.sizes)).str(), bytes, layout.end - layout.begin);
+    return layout;
+  }
+
+  DType dtype_of_entry(const std::string& name, const Json& entry) const {
+    const Json& type = member(name, entry, "dtype");
+    check_format(type.is_string(), source_, "entry '{}': dtype is no string", name);
+    std::optional<DType> dtype = dtype_named(type.as_string());
+    check_format(dtype.has_value(), source_,
+                 "entry '{}': element type '{}' is not supported (F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL are)", name,
+                 type.as_string());
+    return *dtype;
+  }
+
+  // The number of bytes that the shape asks for.
+  uint64_t read_shape(const Json& shape, Placement& layout) const {
+    check_format(shape.is_array(), source_, "entry '{}': shape is no list", layout.name);
+    uint64_t bytes = static_cast<uint64_t>(item_size(layout.dtype));
+    bool empty = false, overflow = false;
+    for (const Json& element : shape.as_array()) {
+      uint64_t size = natural(layout.name, element, "shape");
+      layout.sizes.push_back(static_cast<int64_t>(size));
+      empty |= size == 0;
+      overflow |= __builtin_mul_overflow(bytes, size, &bytes);
+    }
+    check_format(empty || (!overflow && bytes <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())), source_,
+                 "entry '{}': shape {} has more bytes than can be addressed", layout.name,
+                 describe_sizes(IntSpan(layout.sizes)).str());
+    return empty ? 0 : bytes;
+  }
+
+  const Json& member(const std::string& name, const Json& entry, const char* key) const {
+    const Json* found = entry.find(key);
+    check_format(found != nullptr, source_, "entry '{}' has no {}", name, key);
+    return *found;
+  }
+
+  uint64_t natural(const std::string& name, const Json& number, const char* what) const {
+    check_format(number.is_int() && number.as_int() >= 0, source_, "entry '{}': {} holds {}; expected an integer of at least 0",
+                 name, what, number.to_text());
+    return static_cast<uint64_t>(number.as_int());
+  }
+
+  void check_coverage(const std::vector<Placement>& layouts) const {
+    std::vector<const Placement*> sorted;
+    for (const Placement& layout : layouts) sorted.push_back(&layout);
+    std::sort(sorted.begin(), sorted.end(),
+              [](const Placement* a, const Placement* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });
+    uint64_t covered = 0;
+    for (const Placement* layout : sorted) {
+      check_format(layout->begin >= covered, source_, "entry '{}' begins at byte {}, inside another entry that ends at {}",
+                   layout->name, layout->begin, covered);
+      check_format(layout->begin == covered, source_, "entry '{}' begins at byte {}; bytes {} to {} belong to no entry",
+                   layout->name, layout->begin, covered, layout->begin);
+      covered = layout->end;
+    }
+    check_format(covered == size_ - data_, source_, "the last {} bytes belong to no entry", size_ - data_ - covered);
+  }
+
+  Tensor read_tensor(const Placement& layout) {
+    Tensor tensor = allocate_contiguous(IntSpan(layout.sizes), layout.dtype);
+    size_t count = layout.end - layout.begin;
+    if (count == 0) return tensor;
+    read_(data_ + layout.begin, tensor.raw_data(), count);
+    if (layout.dtype == kBool) {
+      // Any other byte would be an invalid C++ bool.
+      const auto* values = static_cast<const uint8_t*>(tensor.raw_data());
+      check_format(std::all_of(values, values + count, [](uint8_t v) { return v <= 1; }), source_,
+                   "entry '{}': a BOOL is neither 0 nor 1", layout.name);
+    }
+    return tensor;
+  }
+
+  uint64_t size_, data_ = 0;
+  std::string_view source_;
+  ReadBytes read_;
+};
+
+struct Writable {
+  std::string_view name;
+  Tensor values;  // row-major, without lazy bits
+};
+
+Writable writable(const std::string& name, const Tensor& tensor) {
+  require(tensor.defined(), "safetensors: '{}' is an undefined tensor", name);
+  require(tensor.storage()->has_memory(), "safetensors: '{}' is {} without memory; only tensors with values can be saved", name,
+          describe(tensor));
+  require(type_name(tensor.dtype()) != nullptr,
+          "safetensors: '{}' is {}, and the format has no complex numbers; save view_as_real of it", name, describe(tensor));
+  require(name != kMetadata, "safetensors: a tensor cannot be called '{}'", name);
+  GradModeScope no_grad(false);
+  return {name, resolve_neg(resolve_conj(tensor.detach())).contiguous()};
+}
+
+size_t byte_count(const Tensor& tensor) {
+  return static_cast<size_t>(tensor.plain_numel()) * static_cast<size_t>(item_size(tensor.dtype()));
+}
+
+// Wide elements first, so that every tensor is aligned to its elements; then by name, as other writers do.
+std::vector<Writable> in_file_order(const SafeTensors& tensors) {
+  std::vector<Writable> sorted;
+  for (const auto& [name, tensor] : tensors) sorted.push_back(writable(name, tensor));
+  std::sort(sorted.begin(), sorted.end(), [](const Writable& a, const Writable& b) {
+    int64_t wide_a = item_size(a.values.dtype()), wide_b = item_size(b.values.dtype());
+    return wide_a != wide_b ? wide_a > wide_b : a.name < b.name;
+  });
+  return sorted;
+}
+
+std::string header_of(const std::vector<Writable>& sorted, const SafeTensors& tensors) {
+  JsonObject header;
+  if (!tensors.metadata.empty()) {
+    JsonObject notes;
+    for (const auto& [key, value] : tensors.metadata)
+      require(notes.insert(key, value), "safetensors: two notes are called '{}'", key);
+    header.insert(std::string(kMetadata), std::move(notes));
+  }
+  int64_t offset = 0;
+  for (const Writable& entry : sorted) {
+    Json::Array shape;
+    for (int64_t size : entry.values.plain_sizes()) shape.emplace_back(size);
+    int64_t end = offset + static_cast<int64_t>(byte_count(entry.values));
+    header.insert(std::string(entry.name), JsonObject{{"dtype", type_name(entry.values.dtype())},
+                                                      {"shape", std::move(shape)},
+                                                      {"data_offsets", Json::Array{offset, end}}});
+    offset = end;
+  }
+  std::string text = Json(std::move(header)).to_text();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  return text;
+}
+
+void write(const SafeTensors& tensors, FunctionRef<void(const void*, size_t)> put) {
+  std::vector<Writable> sorted = in_file_order(tensors);
+  std::string header = header_of(sorted, tensors);
+  uint64_t length = header.size();
+  require(length <= kMostHeader, "safetensors: a header of {} bytes is longer than readers accept ({})", length, kMostHeader);
+  put(&length, sizeof(length));
+  put(header.data(), header.size());
+  for (const Writable& entry : sorted)
+    if (size_t count = byte_count(entry.values)) put(entry.values.raw_data(), count);
+}
+
+}  // namespace
+
+const Tensor* SafeTensors::find(std::string_view name) const {
+  auto found = places_.find(std::string(name));
+  return found == places_.end() ? nullptr : &entries_[found->second].second;
+}
+
+const Tensor& SafeTensors::at(std::string_view name) const {
+  if (const Tensor* tensor = find(name)) return *tensor;
+  std::string names;
+  for (size_t i = 0; i < entries_.size() && i < 8; ++i) names += (i ? ", " : "") + entries_[i].first;
+  fail("there is no tensor '{}' among the {} here: {}{}", name, entries_.size(), names, entries_.size() > 8 ? ", ..." : "");
+}
+
+bool SafeTensors::add(std::string name, Tensor tensor) {
+  if (!places_.emplace(name, entries_.size()).second) return false;
+  entries_.emplace_back(std::move(name), std::move(tensor));
+  return true;
+}
+
+SafeTensors parse_safetensors(std::string_view bytes, std::string_view source) {
+  auto read = [&](uint64_t offset, void* into, size_t count) { std::memcpy(into, bytes.data() + offset, count); };
+  return Reader(bytes.size(), source, read).run();
+}
+
+SafeTensors load_safetensors(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  require(file.good(), "cannot open '{}' for reading", path);
+  auto size = static_cast<uint64_t>(file.tellg());
+  auto read = [&](uint64_t offset, void* into, size_t count) {
+    file.seekg(static_cast<std::streamoff>(offset));
+    file.read(static_cast<char*>(into), static_cast<std::streamsize>(count));
+    check_format(file.good(), path, "reading {} bytes at {} failed", count, offset);
+  };
+  return Reader(size, path, read).run();
+}
+
+std::string safetensors_bytes(const SafeTensors& tensors) {
+  std::string bytes;
+  write(tensors, [&](const void* data, size_t count) { bytes.append(static_cast<const char*>(data), count); });
+  return bytes;
+}
+
+void save_safetensors(const SafeTensors& tensors, const std::string& path) {
+  std::ofstream file(path, std::ios::binary);
+  require(file.good(), "cannot open '{}' for writing", path);
+  write(tensors, [&](const void* data, size_t count) {
+    file.write(static_cast<const char*>(data), static_cast<std::streamsize>(count));
+  });
+  file.close();
+  require(file.good(), "writing '{}' failed; is the disk full?", path);
+}
+
+}  // namespace weft

@@ -1,0 +1,78 @@
+#include "ops/cpu/cumulative.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/base/parallel.h"
+
+namespace weft::cpu {
+namespace {
+
+constexpr int64_t kThreadElements = 32768;
+constexpr int64_t kColumns = 256;
+constexpr int kLanes = 4;  // rows at a time: one alone would wait for each addition
+
+template <typename T, typename A>
+void cumsum_row(int64_t n, const T* in, T* out) {
+  A sum = 0;
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(sum = sum + static_cast<A>(in[i]));
+}
+
+template <typename T, typename A>
+void cumsum_rows(int64_t n, const T* in, T* out) {
+  A sum[kLanes] = {};
+  for (int64_t i = 0; i < n; ++i)
+    for (int k = 0; k < kLanes; ++k) out[k * n + i] = static_cast<T>(sum[k] = sum[k] + static_cast<A>(in[k * n + i]));
+}
+
+template <typename T, typename A>
+void cumsum_columns(int64_t n, int64_t width, int64_t stride, const T* in, T* out) {
+  A sum[kColumns] = {};
+  for (int64_t r = 0; r < n; ++r, in += stride, out += stride)
+    for (int64_t c = 0; c < width; ++c) out[c] = static_cast<T>(sum[c] = sum[c] + static_cast<A>(in[c]));
+}
+
+// A: what sums are kept in (unsigned for integers, which wrap).
+template <typename T, typename A>
+void run(int64_t outer, int64_t n, int64_t inner, const T* in, T* out) {
+  if (inner == 1) {
+    int64_t grain = std::max<int64_t>(kLanes, kThreadElements / n / kLanes * kLanes);
+    parallel_for(0, outer, grain, [&](int64_t begin, int64_t end) {
+      int64_t r = begin;
+      for (; r + kLanes <= end; r += kLanes) cumsum_rows<T, A>(n, in + r * n, out + r * n);
+      for (; r < end; ++r) cumsum_row<T, A>(n, in + r * n, out + r * n);
+    });
+    return;
+  }
+  int64_t width = std::min(inner, kColumns), tiles = (inner + width - 1) / width;
+  parallel_for(0, outer * tiles, std::max<int64_t>(1, kThreadElements / (n * width)), [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      int64_t column = t % tiles * width, offset = t / tiles * n * inner + column;
+      cumsum_columns<T, A>(n, std::min(width, inner - column), inner, in + offset, out + offset);
+    }
+  });
+}
+
+template <typename T, typename A>
+void run_bytes(int64_t outer, int64_t n, int64_t inner, const char* in, char* out) {
+  run<T, A>(outer, n, inner, reinterpret_cast<const T*>(in), reinterpret_cast<T*>(out));
+}
+
+}  // namespace
+
+void cumsum(int64_t outer, int64_t n, int64_t inner, const char* in, char* out, DType type) {
+  if (outer == 0 || n == 0 || inner == 0) return;
+  switch (type) {
+    case DType::kFloat16: return run_bytes<Half, double>(outer, n, inner, in, out);
+    case DType::kBFloat16: return run_bytes<BFloat16, double>(outer, n, inner, in, out);
+    case DType::kFloat32: return run_bytes<float, double>(outer, n, inner, in, out);
+    case DType::kFloat64: return run_bytes<double, double>(outer, n, inner, in, out);
+    case DType::kInt64: return run_bytes<uint64_t, uint64_t>(outer, n, inner, in, out);
+    // Parts add separately: two interleaved real arrays.
+    case DType::kComplex64: return run_bytes<float, double>(outer, n, 2 * inner, in, out);
+    case DType::kComplex128: return run_bytes<double, double>(outer, n, 2 * inner, in, out);
+    default: unsupported("cumsum is not implemented for {}", dtype_name(type));
+  }
+}
+
+}  // namespace weft::cpu

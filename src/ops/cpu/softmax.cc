@@ -1,0 +1,124 @@
+#include "ops/cpu/softmax.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "ops/cpu/float_rows.h"
+#include "weft/base/parallel.h"
+
+namespace weft::cpu {
+
+#define WEFT_ISA_LOOPS(isa)                       \
+  namespace isa {                                 \
+  extern const SoftmaxLoops<float> softmax_f32;   \
+  extern const SoftmaxLoops<double> softmax_f64;  \
+  }
+WEFT_ISA_LOOPS(baseline)
+WEFT_ISA_LOOPS(avx2)
+#undef WEFT_ISA_LOOPS
+
+namespace {
+
+constexpr int64_t kThreadElements = 32768;
+constexpr int64_t kColumns = 64;  // a multiple of every pack; three passes over them stay in the cache
+
+template <typename T>
+const SoftmaxLoops<T>& loops();
+#if defined(WEFT_HAS_AVX2)
+template <>
+const SoftmaxLoops<float>& loops() {
+  return active_isa() == IsaLevel::kAvx2 ? avx2::softmax_f32 : baseline::softmax_f32;
+}
+template <>
+const SoftmaxLoops<double>& loops() {
+  return active_isa() == IsaLevel::kAvx2 ? avx2::softmax_f64 : baseline::softmax_f64;
+}
+#else
+template <>
+const SoftmaxLoops<float>& loops() {
+  return baseline::softmax_f32;
+}
+template <>
+const SoftmaxLoops<double>& loops() {
+  return baseline::softmax_f64;
+}
+#endif
+
+// Calls f(offset, width) for tiles that cover the shape: a row each, or some columns of one outer index.
+template <typename F>
+void for_each_tile(SoftmaxShape shape, const F& f) {
+  int64_t width = std::min(shape.inner, kColumns), tiles = (shape.inner + width - 1) / width;
+  int64_t grain = std::max<int64_t>(1, kThreadElements / std::max<int64_t>(1, shape.n * width));
+  parallel_for(0, shape.outer * tiles, grain, [&](int64_t begin, int64_t end) {
+    auto tile = f();
+    for (int64_t t = begin; t < end; ++t) {
+      int64_t column = t % tiles * width;
+      tile(t / tiles * shape.n * shape.inner + column, std::min(width, shape.inner - column));
+    }
+  });
+}
+
+template <typename T>
+void forward(SoftmaxKind kind, SoftmaxShape shape, const char* in, DType in_type, char* out, DType out_type) {
+  for_each_tile(shape, [&] {
+    return [&, x = FloatTile<T>(in, in_type, shape.inner), y = FloatTile<T>(out, out_type, shape.inner),
+            scratch = std::vector<T>(shape.inner == 1 ? 0 : 2 * kColumns)](int64_t offset, int64_t width) mutable {
+      const T* source = x.read(offset, shape.n, width);
+      T* target = y.begin_write(offset, shape.n, width);
+      int64_t stride = y.stride();
+      if (shape.inner == 1) loops<T>().row(kind, shape.n, source, target);
+      else if (x.stride() == stride) loops<T>().columns(kind, shape.n, width, stride, source, target, scratch.data());
+      else {
+        // Mixed widths: bring the input into the output's tile first.
+        x.copy(source, target, shape.n, width, stride);
+        loops<T>().columns(kind, shape.n, width, stride, target, target, scratch.data());
+      }
+      y.end_write(offset, shape.n, width);
+    };
+  });
+}
+
+template <typename T>
+void backward(SoftmaxKind kind, SoftmaxShape shape, const char* grad, const char* output, DType type,
+              char* grad_in, DType grad_in_type) {
+  for_each_tile(shape, [&] {
+    return [&, g = FloatTile<T>(grad, type, shape.inner), y = FloatTile<T>(output, type, shape.inner),
+            x = FloatTile<T>(grad_in, grad_in_type, shape.inner),
+            scratch = std::vector<T>(shape.inner == 1 ? 0 : 2 * kColumns),
+            same = std::vector<T>()](int64_t offset, int64_t width) mutable {
+      const T* gradient = g.read(offset, shape.n, width);
+      const T* result = y.read(offset, shape.n, width);
+      T* target = x.begin_write(offset, shape.n, width);
+      if (shape.inner == 1) {
+        loops<T>().row_backward(kind, shape.n, gradient, result, target);
+      } else {
+        if (x.stride() != g.stride()) {
+          same.resize(shape.n * g.stride());
+          loops<T>().columns_backward(kind, shape.n, width, g.stride(), gradient, result, same.data(),
+                                      scratch.data());
+          g.copy(same.data(), target, shape.n, width, x.stride());
+        } else {
+          loops<T>().columns_backward(kind, shape.n, width, g.stride(), gradient, result, target, scratch.data());
+        }
+      }
+      x.end_write(offset, shape.n, width);
+    };
+  });
+}
+
+}  // namespace
+
+void softmax(SoftmaxKind kind, SoftmaxShape shape, const char* in, DType in_type, char* out, DType out_type) {
+  if (shape.outer == 0 || shape.n == 0 || shape.inner == 0) return;
+  if (in_type == DType::kFloat64) forward<double>(kind, shape, in, in_type, out, out_type);
+  else forward<float>(kind, shape, in, in_type, out, out_type);
+}
+
+void softmax_backward(SoftmaxKind kind, SoftmaxShape shape, const char* grad, const char* output, DType type,
+                      char* grad_in, DType grad_in_type) {
+  if (shape.outer == 0 || shape.n == 0 || shape.inner == 0) return;
+  if (type == DType::kFloat64) backward<double>(kind, shape, grad, output, type, grad_in, grad_in_type);
+  else backward<float>(kind, shape, grad, output, type, grad_in, grad_in_type);
+}
+
+}  // namespace weft::cpu

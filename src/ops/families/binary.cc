@@ -1,0 +1,337 @@
+// Powers, extremes of two, clamps, and logic.
+#include "ops/support/family.h"
+
+namespace weft::ops {
+namespace {
+
+using MaybeScalar = std::optional<Scalar>;
+
+Samples pair_samples() {
+  return {{"same_shape", {f64({3, 4}), transposed(f64({3, 4}))}}, {"broadcast", {f64({3, 1}), f64({4})}}, {"mixed", {f32({3}), i64({3})}}, {"empty", {f64({0}), f64({1})}}};
+}
+Samples integer_pair_samples() { return {{"integers", {i64({4}), i64({4})}}, {"bool", {boolean({2, 3}), boolean({3})}}}; }
+
+// --- pow -----------------------------------------------------------------------------------------------------------
+
+void check_integer_power(DType type, const Scalar& exponent) {
+  bool negative = !exponent.is_floating() && !exponent.is_complex() && !exponent.is_symbolic() && exponent.to_int() < 0;
+  require(type > kInt64 || !negative, "Integers to negative integer powers are not allowed.");
+}
+TensorSpec pow_scalar_meta(const Tensor& self, const Scalar& exponent) {
+  DType type = common_type(self, exponent);
+  check_integer_power(type, exponent);
+  require_supported(cpu::kPow, type);
+  return pointwise_spec({&self}, type);
+}
+void pow_scalar_into(const Tensor& self, const Scalar& exponent, const Tensor& out) {
+  DType type = common_type(self, exponent);
+  if (exponent.equals_number(2)) return run_pointwise(cpu::kSquare, type, out, {&self});
+  if (exponent.equals_number(0.5) && type > kInt64) return run_pointwise(cpu::kSqrt, type, out, {&self});
+  Tensor number = wrapped_number(exponent);
+  run_pointwise(cpu::kPow, type, out, {&self, &number});
+}
+TensorSpec pow_base_meta(const Scalar& self, const Tensor& exponent) {
+  DType type = common_type(self, exponent);
+  require_supported(cpu::kPow, type);
+  return pointwise_spec({&exponent}, type);
+}
+void pow_base_into(const Scalar& self, const Tensor& exponent, const Tensor& out) {
+  Tensor number = wrapped_number(self);
+  run_pointwise(cpu::kPow, common_type(self, exponent), out, {&number, &exponent});
+}
+
+// d(x^n)/dx = n x^(n-1), and zero for n = 0 whatever x is.
+Tensor pow_self_gradient(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
+  if (exponent.equals_number(0)) return zeros_like(grad);
+  Scalar less = exponent.is_complex() ? Scalar(exponent.to_complex() - Complex<double>(1)) : exponent.is_integral() ? Scalar(exponent.to_int() - 1) : Scalar(exponent.to_double() - 1);
+  return grad * conj_of(exponent * pow(self, less));
+}
+Tensor pow_self_gradient(const Tensor& grad, const Tensor& self, const Tensor& exponent) {
+  Tensor slope = where(exponent == 0, Scalar(0), exponent * pow(self, exponent - 1));
+  return grad * conj_of(slope);
+}
+// d(x^y)/dy = x^y log x; where x is 0 and y is not negative the power is 0 and so is the slope.
+Tensor pow_exponent_gradient(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result) {
+  Tensor zero_base = self == 0;
+  Tensor flat = exponent.is_complex() ? zero_base : logical_and(zero_base, exponent >= 0);
+  return grad * conj_of(where(flat, Scalar(0), result * log(self)));
+}
+
+// --- maximum, minimum ---------------------------------------------------------------------------------------------------
+
+// Equal operands share the gradient.
+template <bool larger>
+Grads extreme_vjp(const Vjp& v) {
+  Tensor self = v.input(0), other = v.input(1);
+  Tensor half = where(self == other, v.grad() / 2, v.grad());
+  Tensor to_self = v.wants(0) ? masked(half, larger ? self >= other : self <= other) : Tensor();
+  Tensor to_other = v.wants(1) ? masked(half, larger ? other >= self : other <= self) : Tensor();
+  return {to_self, to_other};
+}
+Tensor max_other_composite(const Tensor& self, const Tensor& other) { return maximum(self, other); }
+Tensor min_other_composite(const Tensor& self, const Tensor& other) { return minimum(self, other); }
+
+// --- clamp ----------------------------------------------------------------------------------------------------------------
+
+DType clamp_type(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) {
+  require(min || max, "torch.clamp: At least one of 'min' or 'max' must not be None");
+  require(!self.is_complex() && !(min && min->is_complex()) && !(max && max->is_complex()), "clamp is not supported for complex types");
+  TypePromotion promotion;
+  promotion.add(self);
+  if (min) promotion.add(*min);
+  if (max) promotion.add(*max);
+  require_supported(cpu::kClamp, promotion.result());
+  return promotion.result();
+}
+TensorSpec clamp_meta(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) { return pointwise_spec({&self}, clamp_type(self, min, max)); }
+void clamp_into(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max, const Tensor& out) {
+  DType type = clamp_type(self, min, max);
+  SmallVector<cpu::ParamValue, 2> params;
+  if (min) params.push_back(param_of(*min, type));
+  if (max) params.push_back(param_of(*max, type));
+  const cpu::PointwiseKernel& kernel = min && max ? cpu::kClamp : min ? cpu::kClampMin : cpu::kClampMax;
+  run_pointwise(kernel, type, out, {&self}, {params.data(), params.size()});
+}
+Tensor inside(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) {
+  if (min && max) return logical_and(self >= *min, self <= *max);
+  return min ? self >= *min : self <= *max;
+}
+
+DType clamp_tensor_type(const Tensor& self, const Tensor& min, const Tensor& max) {
+  require(min.defined() || max.defined(), "torch.clamp: At least one of 'min' or 'max' must not be None");
+  DType type = common_type(self, min, max);
+  require(!is_complex(type), "clamp is not implemented for complex tensors.");
+  return type;
+}
+TensorSpec clamp_tensor_meta(const Tensor& self, const Tensor& min, const Tensor& max) {
+  return pointwise_spec({&self, &min, &max}, clamp_tensor_type(self, min, max));
+}
+void clamp_tensor_into(const Tensor& self, const Tensor& min, const Tensor& max, const Tensor& out) {
+  DType type = clamp_tensor_type(self, min, max);
+  if (min.defined() && max.defined()) return run_pointwise(cpu::kClampTensor, type, out, {&self, &min, &max});
+  run_pointwise(min.defined() ? cpu::kMaximum : cpu::kMinimum, type, out, {&self, min.defined() ? &min : &max});
+}
+Grads clamp_tensor_vjp(const Vjp& v) {
+  Tensor self = v.input(0), min = v.has(1) ? v.input(1) : Tensor(), max = v.has(2) ? v.input(2) : Tensor();
+  Tensor grad = v.grad(), to_min, to_max;
+  if (min.defined() && max.defined()) {
+    Tensor kept = masked(grad, logical_and(self >= min, self <= max));
+    to_min = masked(grad, logical_and(self < min, min < max));
+    to_max = masked(grad, logical_or(self > max, max < min));
+    return {kept, to_min, to_max};
+  }
+  if (min.defined()) return {masked(grad, self >= min), masked(grad, self < min), Tensor()};
+  return {masked(grad, self <= max), Tensor(), masked(grad, self > max)};
+}
+
+}  // namespace
+
+WEFT_OPERATOR(pow_tensor_scalar) = {
+    .schema = "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
+    .inplace = "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
+    .out = "aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = function<&pow_scalar_meta>(),
+    .kernel = structured<&pow_scalar_meta, &pow_scalar_into, true>(),
+    .scalar = &cpu::kPow,
+    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{pow_self_gradient(v.grad(), v.input(0), v.arg<Scalar>(1))}; }},
+    .batch = pointwise_batch,
+    .samples = [] { return Samples{{"square", {f64({3, 4}), 2}}, {"cube", {f64({3}), 3}}, {"real", {positive({3}), 1.5}}, {"integers", {i64({4}), 3}}, {"zero", {f64({3}), 0}}}; },
+};
+
+WEFT_OPERATOR(pow_tensor_tensor) = {
+    .schema = "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+    .inplace = "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
+    .out = "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Binary<cpu::kPow>::meta_function(),
+    .kernel = Binary<cpu::kPow>::kernels(),
+    .scalar = &cpu::kPow,
+    .vjp = {.saves = inputs(0, 1) | outputs(0),
+            .rule = [](const Vjp& v) {
+              Tensor self = v.input(0), exponent = v.input(1);
+              return Grads{v.wants(0) ? pow_self_gradient(v.grad(), self, exponent) : Tensor(),
+                           v.wants(1) ? pow_exponent_gradient(v.grad(), self, exponent, v.output()) : Tensor()};
+            }},
+    .batch = pointwise_batch,
+    .samples = [] { return Samples{{"positive", {positive({3, 4}), f64({3, 4})}}, {"broadcast", {positive({3, 1}), f64({4})}}, {"integers", {i64({4}), i64({4}, 0, 4)}}}; },
+};
+
+WEFT_OPERATOR(pow_scalar) = {
+    .schema = "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
+    .out = "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = function<&pow_base_meta>(),
+    .kernel = structured<&pow_base_meta, &pow_base_into, true>(),
+    .scalar = &cpu::kPow,
+    .vjp = {.saves = inputs(1) | outputs(0),
+            .rule = [](const Vjp& v) {
+              return Grads{pow_exponent_gradient(v.grad(), wrapped_number(v.arg<Scalar>(0)), v.input(1), v.output())};
+            }},
+    .batch = pointwise_batch,
+    .samples = [] { return Samples{{"real", {2.5, f64({3, 4})}}, {"integers", {2, i64({4}, 0, 5)}}}; },
+};
+
+WEFT_OPERATOR(maximum) = {
+    .schema = "aten::maximum(Tensor self, Tensor other) -> Tensor",
+    .out = "aten::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise | Traits::kCommutative,
+    .meta = Binary<cpu::kMaximum>::meta_function(),
+    .kernel = Binary<cpu::kMaximum>::kernels(),
+    .scalar = &cpu::kMaximum,
+    .vjp = {.saves = inputs(0, 1), .rule = extreme_vjp<true>},
+    .batch = pointwise_batch,
+    .samples = pair_samples,
+};
+
+WEFT_OPERATOR(minimum) = {
+    .schema = "aten::minimum(Tensor self, Tensor other) -> Tensor",
+    .out = "aten::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise | Traits::kCommutative,
+    .meta = Binary<cpu::kMinimum>::meta_function(),
+    .kernel = Binary<cpu::kMinimum>::kernels(),
+    .scalar = &cpu::kMinimum,
+    .vjp = {.saves = inputs(0, 1), .rule = extreme_vjp<false>},
+    .batch = pointwise_batch,
+    .samples = pair_samples,
+};
+
+WEFT_OPERATOR(max_other) = {
+    .schema = "aten::max.other(Tensor self, Tensor other) -> Tensor",
+    .out = "aten::max.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .composite = composite<&max_other_composite>(),
+    .samples = pair_samples,
+};
+
+WEFT_OPERATOR(min_other) = {
+    .schema = "aten::min.other(Tensor self, Tensor other) -> Tensor",
+    .out = "aten::min.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .composite = composite<&min_other_composite>(),
+    .samples = pair_samples,
+};
+
+WEFT_OPERATOR(clamp) = {
+    .schema = "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    .inplace = "aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
+    .out = "aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = function<&clamp_meta>(),
+    .kernel = structured<&clamp_meta, &clamp_into, true>(),
+    .scalar = &cpu::kClamp,
+    .vjp = {.saves = inputs(0),
+            .rule = [](const Vjp& v) { return Grads{masked(v.grad(), inside(v.input(0), v.arg<MaybeScalar>(1), v.arg<MaybeScalar>(2)))}; }},
+    .batch = pointwise_batch,
+    .samples = [] { return Samples{{"both", {f64({3, 4}), -0.5, 0.5}}, {"min", {f64({3, 4}), 0}}, {"max", {f64({3}), Value(), 0.3}}, {"integers", {i64({5}), -1, 2}}}; },
+};
+
+WEFT_OPERATOR(clamp_tensor) = {
+    .schema = "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    .inplace = "aten::clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
+    .out = "aten::clamp.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = function<&clamp_tensor_meta>(),
+    .kernel = structured<&clamp_tensor_meta, &clamp_tensor_into, true>(),
+    .scalar = &cpu::kClampTensor,
+    .vjp = {.saves = inputs(0, 1, 2), .rule = clamp_tensor_vjp},
+    .batch = pointwise_batch,
+    .samples = [] { return Samples{{"both", {f64({3, 4}), make({4}, kFloat64, -1, -0.2), make({4}, kFloat64, 0.2, 1)}}, {"min", {f64({3}), f64({})}}}; },
+};
+
+namespace {
+template <bool is_min>
+struct OneSided {
+  static TensorSpec meta(const Tensor& self, const Scalar& bound) { return is_min ? clamp_meta(self, bound, {}) : clamp_meta(self, {}, bound); }
+  static void into(const Tensor& self, const Scalar& bound, const Tensor& out) {
+    is_min ? clamp_into(self, bound, {}, out) : clamp_into(self, {}, bound, out);
+  }
+  static Grads vjp(const Vjp& v) { return {masked(v.grad(), is_min ? v.input(0) >= v.arg<Scalar>(1) : v.input(0) <= v.arg<Scalar>(1))}; }
+};
+}  // namespace
+
+WEFT_OPERATOR(clamp_min) = {
+    .schema = "aten::clamp_min(Tensor self, Scalar min) -> Tensor",
+    .inplace = "aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)",
+    .out = "aten::clamp_min.out(Tensor self, Scalar min, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = function<&OneSided<true>::meta>(),
+    .kernel = structured<&OneSided<true>::meta, &OneSided<true>::into, true>(),
+    .scalar = &cpu::kClampMin,
+    .vjp = {.saves = inputs(0), .rule = OneSided<true>::vjp},
+    .batch = pointwise_batch,
+    .samples = [] { return Samples{{"real", {f64({3, 4}), 0.1}}}; },
+};
+
+WEFT_OPERATOR(clamp_max) = {
+    .schema = "aten::clamp_max(Tensor self, Scalar max) -> Tensor",
+    .inplace = "aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)",
+    .out = "aten::clamp_max.out(Tensor self, Scalar max, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = function<&OneSided<false>::meta>(),
+    .kernel = structured<&OneSided<false>::meta, &OneSided<false>::into, true>(),
+    .scalar = &cpu::kClampMax,
+    .vjp = {.saves = inputs(0), .rule = OneSided<false>::vjp},
+    .batch = pointwise_batch,
+    .samples = [] { return Samples{{"real", {f64({3, 4}), 0.1}}}; },
+};
+
+WEFT_OPERATOR(logical_and) = {
+    .schema = "aten::logical_and(Tensor self, Tensor other) -> Tensor",
+    .inplace = "aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+    .out = "aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
+    .meta = Binary<cpu::kLogicalAnd, TypeRule::kBool>::meta_function(),
+    .kernel = Binary<cpu::kLogicalAnd, TypeRule::kBool>::kernels(),
+    .scalar = &cpu::kLogicalAnd,
+    .batch = pointwise_batch,
+    .samples = integer_pair_samples,
+};
+
+WEFT_OPERATOR(logical_or) = {
+    .schema = "aten::logical_or(Tensor self, Tensor other) -> Tensor",
+    .inplace = "aten::logical_or_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+    .out = "aten::logical_or.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
+    .meta = Binary<cpu::kLogicalOr, TypeRule::kBool>::meta_function(),
+    .kernel = Binary<cpu::kLogicalOr, TypeRule::kBool>::kernels(),
+    .scalar = &cpu::kLogicalOr,
+    .batch = pointwise_batch,
+    .samples = integer_pair_samples,
+};
+
+WEFT_OPERATOR(bitwise_and_tensor) = {
+    .schema = "aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
+    .inplace = "aten::bitwise_and_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+    .out = "aten::bitwise_and.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
+    .meta = Binary<cpu::kBitwiseAnd>::meta_function(),
+    .kernel = Binary<cpu::kBitwiseAnd>::kernels(),
+    .scalar = &cpu::kBitwiseAnd,
+    .batch = pointwise_batch,
+    .samples = integer_pair_samples,
+};
+
+namespace {
+Tensor bitwise_and_scalar(const Tensor& self, const Scalar& other) { return bitwise_and(self, wrapped_number(other)); }
+Tensor bitwise_and_reversed(const Scalar& self, const Tensor& other) { return bitwise_and(wrapped_number(self), other); }
+}  // namespace
+
+WEFT_OPERATOR(bitwise_and_scalar) = {
+    .schema = "aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor",
+    .inplace = "aten::bitwise_and_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
+    .out = "aten::bitwise_and.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .composite = composite<&bitwise_and_scalar>(),
+    .samples = [] { return Samples{{"integers", {i64({4}), 3}}}; },
+};
+
+WEFT_OPERATOR(bitwise_and_scalar_tensor) = {
+    .schema = "aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+    .out = "aten::bitwise_and.Scalar_Tensor_out(Scalar self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .composite = composite<&bitwise_and_reversed>(),
+    .samples = [] { return Samples{{"integers", {3, i64({4})}}}; },
+};
+
+}  // namespace weft::ops

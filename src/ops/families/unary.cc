@@ -1,0 +1,276 @@
+// Functions of one number: exponentials, logarithms, roots, circles, signs.
+#include "ops/support/family.h"
+
+namespace weft::ops {
+namespace {
+
+Samples real_samples() {
+  return {{"plain", {f64({3, 4})}}, {"transposed", {transposed(f64({3, 4}))}}, {"zero_dim", {f64({})}}, {"empty", {f64({0, 2})}}, {"f32", {f32({5})}}};
+}
+Samples complex_samples() {
+  Samples all = real_samples();
+  all.push_back({"complex", {c128({3})}});
+  all.push_back({"integers", {i64({4})}});
+  return all;
+}
+// Where negative numbers have no value.
+Samples positive_samples() { return {{"plain", {positive({3, 4})}}, {"zero_dim", {positive({})}}, {"empty", {f64({0})}}, {"complex", {c128({3})}}}; }
+Samples truth_samples() { return {{"bool", {boolean({3, 4})}}, {"real", {f64({3})}}, {"integers", {i64({4})}}}; }
+Samples integer_samples() { return {{"integers", {i64({4})}}, {"bool", {boolean({2, 3})}}}; }
+
+}  // namespace
+
+WEFT_OPERATOR(abs) = {
+    .schema = "aten::abs(Tensor self) -> Tensor",
+    .inplace = "aten::abs_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::abs.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kAbs>::meta_function(),
+    .kernel = Unary<cpu::kAbs>::kernels(),
+    .scalar = &cpu::kAbs,
+    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() * sgn(v.input(0))}; }},
+    .batch = pointwise_batch,
+    .samples = complex_samples,
+};
+
+WEFT_OPERATOR(exp) = {
+    .schema = "aten::exp(Tensor self) -> Tensor",
+    .inplace = "aten::exp_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::exp.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kExp, TypeRule::kFloat>::meta_function(),
+    .kernel = Unary<cpu::kExp, TypeRule::kFloat>::kernels(),
+    .scalar = &cpu::kExp,
+    .vjp = {.saves = outputs(0), .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), v.output())}; }},
+    .batch = pointwise_batch,
+    .samples = complex_samples,
+};
+
+WEFT_OPERATOR(expm1) = {
+    .schema = "aten::expm1(Tensor self) -> Tensor",
+    .inplace = "aten::expm1_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::expm1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kExpm1, TypeRule::kFloat>::meta_function(),
+    .kernel = Unary<cpu::kExpm1, TypeRule::kFloat>::kernels(),
+    .scalar = &cpu::kExpm1,
+    .vjp = {.saves = outputs(0), .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), v.output() + 1)}; }},
+    .batch = pointwise_batch,
+    .samples = complex_samples,
+};
+
+WEFT_OPERATOR(log) = {
+    .schema = "aten::log(Tensor self) -> Tensor",
+    .inplace = "aten::log_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::log.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kLog, TypeRule::kFloat>::meta_function(),
+    .kernel = Unary<cpu::kLog, TypeRule::kFloat>::kernels(),
+    .scalar = &cpu::kLog,
+    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() / conj_of(v.input(0))}; }},
+    .batch = pointwise_batch,
+    .samples = positive_samples,
+};
+
+WEFT_OPERATOR(log1p) = {
+    .schema = "aten::log1p(Tensor self) -> Tensor",
+    .inplace = "aten::log1p_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::log1p.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kLog1p, TypeRule::kFloat>::meta_function(),
+    .kernel = Unary<cpu::kLog1p, TypeRule::kFloat>::kernels(),
+    .scalar = &cpu::kLog1p,
+    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() / conj_of(v.input(0) + 1)}; }},
+    .batch = pointwise_batch,
+    .samples = positive_samples,
+};
+
+WEFT_OPERATOR(sqrt) = {
+    .schema = "aten::sqrt(Tensor self) -> Tensor",
+    .inplace = "aten::sqrt_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::sqrt.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kSqrt, TypeRule::kFloat>::meta_function(),
+    .kernel = Unary<cpu::kSqrt, TypeRule::kFloat>::kernels(),
+    .scalar = &cpu::kSqrt,
+    .vjp = {.saves = outputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() / (2 * conj_of(v.output()))}; }},
+    .batch = pointwise_batch,
+    .samples = positive_samples,
+};
+
+WEFT_OPERATOR(rsqrt) = {
+    .schema = "aten::rsqrt(Tensor self) -> Tensor",
+    .inplace = "aten::rsqrt_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::rsqrt.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kRsqrt, TypeRule::kFloat>::meta_function(),
+    .kernel = Unary<cpu::kRsqrt, TypeRule::kFloat>::kernels(),
+    .scalar = &cpu::kRsqrt,
+    .vjp = {.saves = outputs(0), .rule = [](const Vjp& v) { return Grads{-0.5 * v.grad() * conj_of(pow(v.output(), 3))}; }},
+    .batch = pointwise_batch,
+    .samples = positive_samples,
+};
+
+WEFT_OPERATOR(sin) = {
+    .schema = "aten::sin(Tensor self) -> Tensor",
+    .inplace = "aten::sin_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::sin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kSin, TypeRule::kFloat>::meta_function(),
+    .kernel = Unary<cpu::kSin, TypeRule::kFloat>::kernels(),
+    .scalar = &cpu::kSin,
+    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), cos(v.input(0)))}; }},
+    .batch = pointwise_batch,
+    .samples = complex_samples,
+};
+
+WEFT_OPERATOR(cos) = {
+    .schema = "aten::cos(Tensor self) -> Tensor",
+    .inplace = "aten::cos_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::cos.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kCos, TypeRule::kFloat>::meta_function(),
+    .kernel = Unary<cpu::kCos, TypeRule::kFloat>::kernels(),
+    .scalar = &cpu::kCos,
+    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), -sin(v.input(0)))}; }},
+    .batch = pointwise_batch,
+    .samples = complex_samples,
+};
+
+WEFT_OPERATOR(erf) = {
+    .schema = "aten::erf(Tensor self) -> Tensor",
+    .inplace = "aten::erf_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::erf.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kErf, TypeRule::kFloat>::meta_function(),
+    .kernel = Unary<cpu::kErf, TypeRule::kFloat>::kernels(),
+    .scalar = &cpu::kErf,
+    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() * (1.1283791670955126 * exp(-(v.input(0) * v.input(0))))}; }},
+    .batch = pointwise_batch,
+    .samples = real_samples,
+};
+
+WEFT_OPERATOR(floor) = {
+    .schema = "aten::floor(Tensor self) -> Tensor",
+    .inplace = "aten::floor_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::floor.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kFloor>::meta_function(),
+    .kernel = Unary<cpu::kFloor>::kernels(),
+    .scalar = &cpu::kFloor,
+    .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
+    .batch = pointwise_batch,
+    .samples = real_samples,
+};
+
+WEFT_OPERATOR(ceil) = {
+    .schema = "aten::ceil(Tensor self) -> Tensor",
+    .inplace = "aten::ceil_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::ceil.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kCeil>::meta_function(),
+    .kernel = Unary<cpu::kCeil>::kernels(),
+    .scalar = &cpu::kCeil,
+    .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
+    .batch = pointwise_batch,
+    .samples = real_samples,
+};
+
+WEFT_OPERATOR(sign) = {
+    .schema = "aten::sign(Tensor self) -> Tensor",
+    .inplace = "aten::sign_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::sign.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = Unary<cpu::kSign>::meta_function(),
+    .kernel = Unary<cpu::kSign>::kernels(),
+    .scalar = &cpu::kSign,
+    .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
+    .batch = pointwise_batch,
+    .samples = real_samples,
+};
+
+WEFT_OPERATOR(logical_not) = {
+    .schema = "aten::logical_not(Tensor self) -> Tensor",
+    .inplace = "aten::logical_not_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::logical_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise | Traits::kNotDifferentiable,
+    .meta = Unary<cpu::kLogicalNot, TypeRule::kBool>::meta_function(),
+    .kernel = Unary<cpu::kLogicalNot, TypeRule::kBool>::kernels(),
+    .scalar = &cpu::kLogicalNot,
+    .batch = pointwise_batch,
+    .samples = truth_samples,
+};
+
+WEFT_OPERATOR(bitwise_not) = {
+    .schema = "aten::bitwise_not(Tensor self) -> Tensor",
+    .inplace = "aten::bitwise_not_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::bitwise_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise | Traits::kNotDifferentiable,
+    .meta = Unary<cpu::kBitwiseNot>::meta_function(),
+    .kernel = Unary<cpu::kBitwiseNot>::kernels(),
+    .scalar = &cpu::kBitwiseNot,
+    .batch = pointwise_batch,
+    .samples = integer_samples,
+};
+
+// sgn(z) = z / |z|; for real numbers the sign.
+namespace {
+TensorSpec sgn_meta(const Tensor& self) { return pointwise_spec({&self}, self.dtype()); }
+void sgn_into(const Tensor& self, const Tensor& out) {
+  if (!self.is_complex()) return run_pointwise(cpu::kSign, self.dtype(), out, {&self});
+  Tensor magnitude = allocate(pointwise_spec({&self}, real_type(self.dtype())));
+  Tensor direction = allocate(pointwise_spec({&self}, self.dtype()));
+  run_pointwise(cpu::kAbs, self.dtype(), magnitude, {&self});
+  run_pointwise(cpu::kDiv, self.dtype(), direction, {&self, &magnitude});
+  Tensor zero = wrapped_number(0);
+  run_pointwise(cpu::kWhere, self.dtype(), out, {&magnitude, &direction, &zero});
+}
+
+// Of the function of a complex argument, what is left of the gradient across the direction of z.
+Grads sgn_vjp(const Vjp& v) {
+  Tensor self = v.input(0);
+  if (!self.is_complex()) return {zeros_like(v.grad())};
+  Tensor magnitude = abs(self), direction = v.output();
+  Tensor across = (v.grad() / magnitude - real(v.grad() / direction / magnitude) * direction);
+  return {where(magnitude == 0, Scalar(0), across)};
+}
+}  // namespace
+
+WEFT_OPERATOR(sgn) = {
+    .schema = "aten::sgn(Tensor self) -> Tensor",
+    .inplace = "aten::sgn_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::sgn.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = function<&sgn_meta>(),
+    .kernel = structured<&sgn_meta, &sgn_into, true>(),
+    .scalar = &cpu::kSign,
+    .vjp = {.saves = inputs(0) | outputs(0), .rule = sgn_vjp},
+    .batch = pointwise_batch,
+    .samples = complex_samples,
+};
+
+WEFT_OPERATOR(isnan) = {
+    .schema = "aten::isnan(Tensor self) -> Tensor",
+    .out = "aten::isnan.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise | Traits::kNotDifferentiable,
+    .meta = Unary<cpu::kIsNan, TypeRule::kFloat>::meta_function(),
+    .kernel = Unary<cpu::kIsNan, TypeRule::kFloat>::kernels(),
+    .scalar = &cpu::kIsNan,
+    .batch = pointwise_batch,
+    .samples = real_samples,
+};
+
+namespace {
+Tensor square_composite(const Tensor& self) { return pow(self, 2); }
+}  // namespace
+
+WEFT_OPERATOR(square) = {
+    .schema = "aten::square(Tensor self) -> Tensor",
+    .inplace = "aten::square_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::square.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .composite = composite<&square_composite>(),
+    .samples = complex_samples,
+};
+
+}  // namespace weft::ops
