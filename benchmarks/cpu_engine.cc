@@ -1,5 +1,5 @@
-// Times the CPU engine alone, on the sizes that compare with PyTorch's: one line "name ms(1 thread) ms(2 threads)".
-// Built by hand; not part of the default build.
+// Times the CPU engine alone, on the sizes that compare with PyTorch's: one line "name ms(1 thread) ms(2
+// threads)". Built by hand; not part of the default build.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -26,7 +26,8 @@ constexpr int64_t kN = 10'000'000, kRows = 2500, kColumns = 4000;
 // Memory aligned as a tensor's.
 template <typename T>
 struct Array {
-  explicit Array(int64_t n) : n(n), memory(static_cast<T*>(std::aligned_alloc(64, (n * sizeof(T) + 63) / 64 * 64))) {}
+  explicit Array(int64_t n)
+      : n(n), memory(static_cast<T*>(std::aligned_alloc(64, (n * sizeof(T) + 63) / 64 * 64))) {}
   Array(const Array& other) : Array(other.n) { std::memcpy(memory, other.memory, n * sizeof(T)); }
   ~Array() { std::free(memory); }
   T* data() { return memory; }
@@ -51,7 +52,7 @@ double time_ms(const std::function<void()>& f, int inner) {
   f();
   f();
   double best = 1e30;
-  for (int i = 0; i < 7; ++i) {
+  for (int i = 0; i < 15; ++i) {
     auto start = std::chrono::steady_clock::now();
     for (int k = 0; k < inner; ++k) f();
     std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
@@ -122,7 +123,8 @@ void pointwise(const Bench& bench) {
   Operand narrowed[] = {operand(out, three), operand(x, four), operand(y, four)};
   bench("add_narrow3", [&] { run_pointwise(kAdd, DType::kFloat32, narrowed, narrow); });
   Array<uint8_t> mask(kN);
-  Operand compare[] = {{reinterpret_cast<char*>(mask.data()), DType::kBool, kFlat}, operand(x, kFlat), operand(y, kFlat)};
+  Operand compare[] = {
+      {reinterpret_cast<char*>(mask.data()), DType::kBool, kFlat}, operand(x, kFlat), operand(y, kFlat)};
   bench("lt", [&] { run_pointwise(kLt, DType::kFloat32, compare, kFlatSize); });
   Operand select[] = {operand(out, kFlat), compare[0], operand(x, kFlat), operand(y, kFlat)};
   bench("where", [&] { run_pointwise(kWhere, DType::kFloat32, select, kFlatSize); });
@@ -145,7 +147,8 @@ void dtypes(const Bench& bench) {
   auto d = random_data<double>(kN), e = d;
   Operand wide[] = {operand(e, kFlat), operand(d, kFlat)};
   bench("exp_f64", [&] { run_pointwise(kExp, DType::kFloat64, wide, kFlatSize); });
-  Operand narrowing[] = {operand(out, kFlat), operand(f, kFlat)}, whole_copy[] = {operand(c, kFlat), operand(f, kFlat)};
+  Operand narrowing[] = {operand(out, kFlat), operand(f, kFlat)},
+          whole_copy[] = {operand(c, kFlat), operand(f, kFlat)};
   bench("copy_f32_bf16", [&] { copy_strided(narrowing[0], narrowing[1], kFlatSize); });
   bench("copy_f32_i64", [&] { copy_strided(whole_copy[0], whole_copy[1], kFlatSize); });
 }
@@ -154,14 +157,20 @@ void reductions(const Bench& bench) {
   constexpr int64_t rows = 4096, columns = 1024;
   auto x = random_data<float>(rows * columns), out = random_data<float>(rows);
   auto where = random_data<int64_t>(rows);
-  const int64_t sizes[] = {rows, columns}, strides[] = {columns, 1}, fast[] = {1, 0}, slow[] = {0, 1}, one[] = {0, 0};
+  const int64_t sizes[] = {rows, columns}, strides[] = {columns, 1}, fast[] = {1, 0}, slow[] = {0, 1},
+                one[] = {0, 0};
   auto reduce = [&](const char* name, const ReductionKernel& kernel, bool over_rows, bool over_columns,
                     double param = 0) {
     const int64_t* out_strides = over_rows && over_columns ? one : over_columns ? fast : slow;
     uint64_t mask = (over_rows ? 1 : 0) | (over_columns ? 2 : 0);
     bool index = &kernel == &kArgmax;
     Operand target = index ? operand(where, out_strides) : operand(out, out_strides);
-    bench(name, [&] { run_reduction(kernel, DType::kFloat32, operand(x, strides), {&target, 1}, sizes, mask, param); }, 10);
+    bench(
+        name,
+        [&] {
+          run_reduction(kernel, DType::kFloat32, operand(x, strides), {&target, 1}, sizes, mask, param);
+        },
+        10);
   };
   reduce("sum_all", kSum, true, true);
   reduce("sum_fast", kSum, false, true);
@@ -190,8 +199,9 @@ void rows(const Bench& bench) {
         [&] { softmax_backward(kSoftmax, {rows, columns, 1}, bytes(x), bytes(x), f32, bytes(y), f32); });
   LayerNormArgs args = {rows, columns, f32, f32, f32, 1e-5, bytes(x), bytes(weight), bytes(weight)};
   bench("layer_norm", [&] { layer_norm(args, bytes(y), bytes(mean), bytes(rstd)); });
-  bench("layer_norm_backward",
-        [&] { layer_norm_backward(args, bytes(y), bytes(mean), bytes(rstd), {bytes(g), bytes(dw), bytes(db)}); });
+  bench("layer_norm_backward", [&] {
+    layer_norm_backward(args, bytes(y), bytes(mean), bytes(rstd), {bytes(g), bytes(dw), bytes(db)});
+  });
   bench("cumsum_fast", [&] { cumsum(rows, columns, 1, bytes(x), bytes(y), f32); });
   bench("cumsum_slow", [&] { cumsum(1, rows, columns, bytes(x), bytes(y), f32); });
 }

@@ -22,6 +22,7 @@
 #include "weft/sym/value_range.h"
 
 // core: tensors and values
+#include "weft/core/from_data.h"
 #include "weft/core/scalar.h"
 #include "weft/core/spans.h"
 #include "weft/core/storage.h"
@@ -31,6 +32,7 @@
 #include "weft/core/view_step.h"
 
 // ops: the operators, and how their calls are observed
+#include "weft/ops/autocast.h"
 #include "weft/ops/boxing.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/fake.h"
@@ -40,12 +42,22 @@
 #include "weft/ops/op_def.h"
 #include "weft/ops/operator.h"
 #include "weft/ops/operators.h"
+#include "weft/ops/recorder.h"
 #include "weft/ops/schema.h"
 
 // autograd: gradients
 #include "weft/autograd/anomaly.h"
 #include "weft/autograd/autograd.h"
 #include "weft/autograd/grad_node.h"
+#include "weft/autograd/gradcheck.h"
+
+// func: function transforms
+#include "weft/func/func.h"
+
+// nn: modules, layers, optimizers
+#include "weft/nn/layers.h"
+#include "weft/nn/module.h"
+#include "weft/nn/optim.h"
 
 // io: files
 #include "weft/io/safetensors.h"

@@ -29,9 +29,13 @@ struct TypeName {
   const char* name;
   DType dtype;
 };
+// What weft has.
 constexpr TypeName kTypeNames[] = {{"F64", kFloat64}, {"F32", kFloat32}, {"F16", kFloat16}, {"BF16", kBFloat16},
                                    {"I64", kInt64},   {"I32", kInt32},   {"I16", kInt16},   {"I8", kInt8},
                                    {"U8", kUInt8},    {"BOOL", kBool}};
+
+// What the format has beyond that, with the bytes of an element.
+constexpr std::pair<const char*, int> kOtherTypes[] = {{"U64", 8}, {"U32", 4}, {"U16", 2}, {"C64", 8}, {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"F8_E8M0", 1}};
 
 std::optional<DType> dtype_named(std::string_view name) {
   for (const TypeName& type : kTypeNames)
@@ -55,14 +59,15 @@ using ReadBytes = FunctionRef<void(uint64_t offset, void* into, size_t count)>;
 
 struct Placement {
   std::string name;
-  DType dtype;
+  std::optional<DType> dtype;  // nothing for a type that weft does not have
   Ints sizes;
   uint64_t begin, end;
 };
 
 class Reader {
  public:
-  Reader(uint64_t file_size, std::string_view source, ReadBytes read) : size_(file_size), source_(source), read_(read) {}
+  Reader(uint64_t file_size, std::string_view source, const SafeTensorsOptions& options, ReadBytes read)
+      : size_(file_size), source_(source), options_(options), read_(read) {}
 
   SafeTensors run() {
     std::string header = read_header();
@@ -76,6 +81,10 @@ class Reader {
     }
     check_coverage(layouts);
     for (Placement& layout : layouts) {
+      if (!layout.dtype) {
+        file.left_out.push_back(std::move(layout.name));
+        continue;
+      }
       Tensor tensor = read_tensor(layout);
       file.add(std::move(layout.name), std::move(tensor));
     }
@@ -111,8 +120,10 @@ class Reader {
     for (const auto& [key, value] : entry.as_object())
       check_format(key == "dtype" || key == "shape" || key == "data_offsets", source_, "entry '{}': unknown member '{}'", name,
                    key);
-    Placement layout{name, dtype_of_entry(name, entry), {}, 0, 0};
-    uint64_t bytes = read_shape(member(name, entry, "shape"), layout);
+    const Json& type = member(name, entry, "dtype");
+    check_format(type.is_string(), source_, "entry '{}': dtype is no string", name);
+    Placement layout{name, dtype_named(type.as_string()), {}, 0, 0};
+    uint64_t bytes = read_shape(member(name, entry, "shape"), bytes_of_element(name, type.as_string()), layout);
     const Json& offsets = member(name, entry, "data_offsets");
     check_format(offsets.is_array() && offsets.size() == 2, source_, "entry '{}': data_offsets are not two numbers", name);
     layout.begin = natural(name, offsets.at(0), "data_offsets");
@@ -124,20 +135,17 @@ class Reader {
     return layout;
   }
 
-  DType dtype_of_entry(const std::string& name, const Json& entry) const {
-    const Json& type = member(name, entry, "dtype");
-    check_format(type.is_string(), source_, "entry '{}': dtype is no string", name);
-    std::optional<DType> dtype = dtype_named(type.as_string());
-    check_format(dtype.has_value(), source_,
-                 "entry '{}': element type '{}' is not supported (F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL are)", name,
-                 type.as_string());
-    return *dtype;
+  uint64_t bytes_of_element(const std::string& name, const std::string& type) const {
+    if (std::optional<DType> dtype = dtype_named(type)) return static_cast<uint64_t>(item_size(*dtype));
+    for (const auto& [other, bytes] : kOtherTypes)
+      if (options_.leave_out_unsupported && type == other) return static_cast<uint64_t>(bytes);
+    throw FormatError(fmt::format("{}: entry '{}': element type '{}' is not supported (F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL are)",
+                                  source_, name, type));
   }
 
   // The number of bytes that the shape asks for.
-  uint64_t read_shape(const Json& shape, Placement& layout) const {
+  uint64_t read_shape(const Json& shape, uint64_t bytes, Placement& layout) const {
     check_format(shape.is_array(), source_, "entry '{}': shape is no list", layout.name);
-    uint64_t bytes = static_cast<uint64_t>(item_size(layout.dtype));
     bool empty = false, overflow = false;
     for (const Json& element : shape.as_array()) {
       uint64_t size = natural(layout.name, element, "shape");
@@ -180,7 +188,7 @@ class Reader {
   }
 
   Tensor read_tensor(const Placement& layout) {
-    Tensor tensor = allocate_contiguous(IntSpan(layout.sizes), layout.dtype);
+    Tensor tensor = allocate_contiguous(IntSpan(layout.sizes), *layout.dtype);
     size_t count = layout.end - layout.begin;
     if (count == 0) return tensor;
     read_(data_ + layout.begin, tensor.raw_data(), count);
@@ -195,6 +203,7 @@ class Reader {
 
   uint64_t size_, data_ = 0;
   std::string_view source_;
+  SafeTensorsOptions options_;
   ReadBytes read_;
 };
 
@@ -283,12 +292,12 @@ bool SafeTensors::add(std::string name, Tensor tensor) {
   return true;
 }
 
-SafeTensors parse_safetensors(std::string_view bytes, std::string_view source) {
+SafeTensors parse_safetensors(std::string_view bytes, std::string_view source, const SafeTensorsOptions& options) {
   auto read = [&](uint64_t offset, void* into, size_t count) { std::memcpy(into, bytes.data() + offset, count); };
-  return Reader(bytes.size(), source, read).run();
+  return Reader(bytes.size(), source, options, read).run();
 }
 
-SafeTensors load_safetensors(const std::string& path) {
+SafeTensors load_safetensors(const std::string& path, const SafeTensorsOptions& options) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   require(file.good(), "cannot open '{}' for reading", path);
   auto size = static_cast<uint64_t>(file.tellg());
@@ -297,7 +306,7 @@ SafeTensors load_safetensors(const std::string& path) {
     file.read(static_cast<char*>(into), static_cast<std::streamsize>(count));
     check_format(file.good(), path, "reading {} bytes at {} failed", count, offset);
   };
-  return Reader(size, path, read).run();
+  return Reader(size, path, options, read).run();
 }
 
 std::string safetensors_bytes(const SafeTensors& tensors) {

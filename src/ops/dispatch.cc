@@ -30,7 +30,6 @@ Value redispatch(const Operator& op, Args args) {
   if (op.is_composite()) bits |= layer::kComposites & mask;
   switch (std::bit_floor(bits)) {
     case layer::kLevels: return layers::levels(op, args);
-    case layer::kFunctionalizeUpper: return layers::functionalize_upper(op, args);
     case layer::kRecorderUpper: return layers::recorder_upper(op, args);
     case layer::kAutocast: return layers::autocast(op, args);
     case layer::kComposites: {
@@ -40,7 +39,6 @@ Value redispatch(const Operator& op, Args args) {
     case layer::kAutograd: return layers::autograd(op, args);
     case layer::kModes: return layers::modes(op, args);
     case layer::kExtension: return layers::extension(op, args);
-    case layer::kFunctionalizeLower: return layers::functionalize_lower(op, args);
     case layer::kRecorderLower: return layers::recorder_lower(op, args);
     case layer::kFake: return layers::fake(op, args);
     default: return run_kernel(op, args);

@@ -43,6 +43,7 @@ Value value_of(const DefaultValue& value, const Type& type) {
     case DefaultValue::Kind::kBool: return value.as_bool;
     case DefaultValue::Kind::kInt:
       if (type.is(Type::Kind::kMemoryFormat)) return MemoryFormat::kContiguous;
+      if (type.is(Type::Kind::kScalarType)) return kInt64;  // PyTorch's number 4, the only one that schemas use
       return type.is(Type::Kind::kFloat) ? Value(value.as_float) : Value(value.as_int);
     case DefaultValue::Kind::kFloat: return value.as_float;
     case DefaultValue::Kind::kString: return value.as_string;

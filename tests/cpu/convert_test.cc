@@ -32,7 +32,8 @@ TEST(Convert, AllPairsAgreeWithCasts) {
           want.set(i, array.get(i));
           Number a = got.get(i), b = want.get(i);
           bool both_nan = std::isnan(a.real()) && std::isnan(b.real());
-          EXPECT_TRUE(a == b || both_nan || (a.real() == b.real() && std::isnan(a.imag()) && std::isnan(b.imag())))
+          EXPECT_TRUE(a == b || both_nan ||
+                      (a.real() == b.real() && std::isnan(a.imag()) && std::isnan(b.imag())))
               << dtype_name(from) << " to " << dtype_name(to) << ": " << array.get(i) << " gave " << a;
         }
       }
@@ -70,7 +71,8 @@ TEST(Convert, NarrowingRoundsToNearestEven) {
                                        : static_cast<float>(BFloat16::from_bits(static_cast<uint16_t>(i)));
         uint32_t bits = std::bit_cast<uint32_t>(x);
         uint32_t half = t == DType::kFloat16 ? 0x1000u : 0x8000u;
-        for (uint32_t step : {0u, half - 1, half, half + 1}) values.push_back(std::bit_cast<float>(bits + step));
+        for (uint32_t step : {0u, half - 1, half, half + 1})
+          values.push_back(std::bit_cast<float>(bits + step));
       }
       RawArray wide = RawArray::contiguous(DType::kFloat32, {static_cast<int64_t>(values.size())});
       std::memcpy(wide.data(), values.data(), values.size() * 4);
@@ -85,7 +87,8 @@ TEST(Convert, NarrowingRoundsToNearestEven) {
 }
 
 TEST(Convert, FloatsOutOfRangeDoWhatX86Does) {
-  constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double inf = std::numeric_limits<double>::infinity(),
+                   nan = std::numeric_limits<double>::quiet_NaN();
   for (IsaLevel isa : available_isas())
     for (DType from : {DType::kFloat32, DType::kFloat64}) {
       UseIsa use(isa);

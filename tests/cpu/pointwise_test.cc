@@ -65,10 +65,31 @@ const std::map<std::string, Reference>& real_references() {
       {"fmod", [](const Args& a) { return std::fmod(a[0], a[1]); }},
       {"pow", [](const Args& a) { return std::pow(a[0], a[1]); }},
 #define WEFT_X(name) {#name, [](const Args& a) { return std::name(a[0]); }}
-      WEFT_X(exp), WEFT_X(exp2), WEFT_X(expm1), WEFT_X(log), WEFT_X(log2), WEFT_X(log10), WEFT_X(log1p),
-      WEFT_X(sqrt), WEFT_X(sin), WEFT_X(cos), WEFT_X(tan), WEFT_X(asin), WEFT_X(acos), WEFT_X(atan), WEFT_X(sinh),
-      WEFT_X(cosh), WEFT_X(tanh), WEFT_X(asinh), WEFT_X(acosh), WEFT_X(atanh), WEFT_X(erf), WEFT_X(erfc),
-      WEFT_X(floor), WEFT_X(ceil), WEFT_X(trunc),
+      WEFT_X(exp),
+      WEFT_X(exp2),
+      WEFT_X(expm1),
+      WEFT_X(log),
+      WEFT_X(log2),
+      WEFT_X(log10),
+      WEFT_X(log1p),
+      WEFT_X(sqrt),
+      WEFT_X(sin),
+      WEFT_X(cos),
+      WEFT_X(tan),
+      WEFT_X(asin),
+      WEFT_X(acos),
+      WEFT_X(atan),
+      WEFT_X(sinh),
+      WEFT_X(cosh),
+      WEFT_X(tanh),
+      WEFT_X(asinh),
+      WEFT_X(acosh),
+      WEFT_X(atanh),
+      WEFT_X(erf),
+      WEFT_X(erfc),
+      WEFT_X(floor),
+      WEFT_X(ceil),
+      WEFT_X(trunc),
 #undef WEFT_X
       {"round", [](const Args& a) { return std::nearbyint(a[0]); }},
       {"rsqrt", [](const Args& a) { return 1 / std::sqrt(a[0]); }},
@@ -117,9 +138,19 @@ const std::map<std::string, Reference>& real_references() {
 // Where the formula itself cancels or amplifies rounding, in units of the type's precision relative to the
 // largest argument; 0: compare relative to the result only.
 bool cancels(const std::string& name) {
-  static const std::vector<std::string> names = {
-      "lerp", "addcmul", "addcdiv", "squared_difference", "gelu_backward", "gelu_tanh", "gelu_tanh_backward",
-      "silu_backward", "tanh_backward", "sigmoid_backward", "add", "sub", "gelu"};
+  static const std::vector<std::string> names = {"lerp",
+                                                 "addcmul",
+                                                 "addcdiv",
+                                                 "squared_difference",
+                                                 "gelu_backward",
+                                                 "gelu_tanh",
+                                                 "gelu_tanh_backward",
+                                                 "silu_backward",
+                                                 "tanh_backward",
+                                                 "sigmoid_backward",
+                                                 "add",
+                                                 "sub",
+                                                 "gelu"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -139,7 +170,8 @@ std::vector<Case> cases(const std::function<bool(DType)>& wanted) {
 }
 std::string case_name(const ::testing::TestParamInfo<Case>& info) {
   const Case& c = info.param;
-  return std::string(c.kernel->name) + (c.kernel->params ? "_params" + std::to_string(c.kernel->params) : "") +
+  return std::string(c.kernel->name) +
+         (c.kernel->params ? "_params" + std::to_string(c.kernel->params) : "") +
          (c.kernel->inputs == 3 ? "_three" : "") + "_" + std::string(short_name(c.compute)) +
          (c.isa == IsaLevel::kBaseline ? "_baseline" : "_avx2");
 }
@@ -165,7 +197,9 @@ Grid make_grid(const Case& c, const std::vector<std::vector<Number>>& values) {
   }
   for (int k = 0; k < c.kernel->params; ++k) {
     grid.params.emplace_back(is_integer_like(c.compute) ? ParamValue(k + 1) : ParamValue(0.75 + k));
-    grid.param_numbers.emplace_back(c.compute == DType::kBool ? 1 : is_integer_like(c.compute) ? k + 1 : 0.75L + k);
+    grid.param_numbers.emplace_back(c.compute == DType::kBool    ? 1
+                                    : is_integer_like(c.compute) ? k + 1
+                                                                 : 0.75L + k);
   }
   return grid;
 }
@@ -209,9 +243,10 @@ TEST_P(RealKernel, AgreesWithLongDouble) {
     std::string name = c.kernel->name;
     // Truncation acts on the rounded quotient.
     if (name == "div_trunc")
-      want = round_to(result, std::trunc(round_to(c.compute == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32,
-                                                  args[0] / args[1])
-                                             .real()))
+      want = round_to(result,
+                      std::trunc(round_to(c.compute == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32,
+                                          args[0] / args[1])
+                                     .real()))
                  .real();
     if (got == want || (std::isnan(got) && std::isnan(want))) continue;
     if (name == "pow" && std::fabs(want) > 1e307L) continue;  // SLEEF overflows a little early
@@ -228,16 +263,19 @@ TEST_P(RealKernel, AgreesWithLongDouble) {
     // Intermediate overflow of a type narrower than long double is no error of the kernel.
     if (!finite && cancels(c.kernel->name)) continue;
     if (cancels(c.kernel->name) && largest > 300) continue;
-    // sin and cos of huge numbers: SLEEF is accurate there too, but pow's ulp grows with the result's exponent.
+    // sin and cos of huge numbers: SLEEF is accurate there too, but pow's ulp grows with the result's
+    // exponent.
     Real bound = 4;
     if (cancels(c.kernel->name)) {
       Real scale = std::max({largest * largest, Real(1)});
       Real eps = relative_error(result, 1, 2) > 0 ? 0.5L / relative_error(result, 1, 2) : 0;
-      EXPECT_LE(std::fabs(got - want), 8 * eps * scale + 1e-30L) << describe(c, grid, i) << " got " << got << " want " << want;
+      EXPECT_LE(std::fabs(got - want), 8 * eps * scale + 1e-30L)
+          << describe(c, grid, i) << " got " << got << " want " << want;
       continue;
     }
     EXPECT_LE(relative_error(result, got, want), bound)
-        << describe(c, grid, i) << " got " << static_cast<double>(got) << " want " << static_cast<double>(want);
+        << describe(c, grid, i) << " got " << static_cast<double>(got) << " want "
+        << static_cast<double>(want);
   }
 }
 INSTANTIATE_TEST_SUITE_P(All, RealKernel, ::testing::ValuesIn(cases(is_floating)), case_name);
@@ -246,11 +284,16 @@ INSTANTIATE_TEST_SUITE_P(All, RealKernel, ::testing::ValuesIn(cases(is_floating)
 
 int64_t wrap(DType t, int64_t x) {
   switch (t) {
-    case DType::kUInt8: return static_cast<uint8_t>(x);
-    case DType::kInt8: return static_cast<int8_t>(x);
-    case DType::kInt16: return static_cast<int16_t>(x);
-    case DType::kInt32: return static_cast<int32_t>(x);
-    default: return x;
+    case DType::kUInt8:
+      return static_cast<uint8_t>(x);
+    case DType::kInt8:
+      return static_cast<int8_t>(x);
+    case DType::kInt16:
+      return static_cast<int16_t>(x);
+    case DType::kInt32:
+      return static_cast<int32_t>(x);
+    default:
+      return x;
   }
 }
 int64_t times(int64_t a, int64_t b) {
@@ -297,6 +340,8 @@ int64_t integer_reference(const std::string& name, const std::vector<int64_t>& a
   if (name == "maximum" || name == "clamp_min") return std::max(a[0], a[1]);
   if (name == "minimum" || name == "clamp_max") return std::min(a[0], a[1]);
   if (name == "clamp") return std::min(std::max(a[0], a[1]), a[2]);
+  if (name == "floor" || name == "ceil" || name == "trunc" || name == "round") return a[0];
+  if (name == "isnan") return 0;
   if (name == "sign") return (a[0] > 0) - (a[0] < 0);
   if (name == "relu") return std::max<int64_t>(a[0], 0);
   if (name == "threshold_backward") return a[1] <= a[2] ? 0 : a[0];
@@ -362,6 +407,7 @@ TEST_P(BooleanKernel, IsLogic) {
       {"clamp_min", [](auto& a) { return a[0] || a[1]; }},
       {"clamp_max", [](auto& a) { return a[0] && a[1]; }},
       {"clamp", [](auto& a) { return (a[0] || a[1]) && a[2]; }},
+      {"isnan", [](auto&) { return false; }},
       {"eq", [](auto& a) { return a[0] == a[1]; }},
       {"ne", [](auto& a) { return a[0] != a[1]; }},
       {"lt", [](auto& a) { return !a[0] && a[1]; }},
@@ -388,8 +434,8 @@ TEST_P(BooleanKernel, IsLogic) {
     EXPECT_LE(grid.arrays[0].get(i).real(), 1) << "a byte other than 0 and 1";
   }
 }
-INSTANTIATE_TEST_SUITE_P(All, BooleanKernel, ::testing::ValuesIn(cases([](DType t) { return t == DType::kBool; })),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(All, BooleanKernel,
+                         ::testing::ValuesIn(cases([](DType t) { return t == DType::kBool; })), case_name);
 
 // ---- complex ----------------------------------------------------------------------------------------------
 
@@ -413,10 +459,20 @@ const std::map<std::string, std::function<C(const std::vector<C>&)>>& complex_re
        }},
       {"addcmul", [](auto& a) { return a[0] + a[3] * a[1] * a[2]; }},
       {"addcdiv", [](auto& a) { return a[0] + a[3] * a[1] / a[2]; }},
-      {"pow", [](auto& a) { return a[1] == C(0) ? C(1) : a[0] == C(0) ? C(0) : std::pow(a[0], a[1]); }},
+      {"pow", [](auto& a) { return a[1] == C(0)   ? C(1)
+                                   : a[0] == C(0) ? C(0)
+                                                  : std::pow(a[0], a[1]); }},
       {"exp", [](auto& a) { return std::exp(a[0]); }},
       {"expm1", [](auto& a) { return std::exp(a[0]) - C(1); }},
       {"log", [](auto& a) { return std::log(a[0]); }},
+      {"exp2", [](auto& a) { return std::pow(C(2), a[0]); }},
+      {"log2", [](auto& a) { return std::log(a[0]) / std::log(2.0L); }},
+      {"log10", [](auto& a) { return std::log10(a[0]); }},
+      {"silu_backward",
+       [](auto& a) {
+         C s = C(1) / (C(1) + std::exp(-a[1]));
+         return a[0] * s * (C(1) + a[1] * (C(1) - s));
+       }},
       {"log1p", [](auto& a) { return std::log(a[0] + C(1)); }},
       {"sqrt", [](auto& a) { return std::sqrt(a[0]); }},
       {"rsqrt", [](auto& a) { return C(1) / std::sqrt(a[0]); }},
@@ -449,7 +505,8 @@ TEST_P(ComplexKernel, AgreesWithLongDouble) {
     if (mask) values[k] = {0, 1};
     for (int i = 0; i < 14 && !mask; ++i) values[k].push_back(random_value(c.compute, rng));
     if (!mask)
-      for (Number x : {Number(1, 0), Number(0, 1), Number(-1, 0.5), Number(-2, 0), Number(0.25, -3)}) values[k].push_back(x);
+      for (Number x : {Number(1, 0), Number(0, 1), Number(-1, 0.5), Number(-2, 0), Number(0.25, -3)})
+        values[k].push_back(x);
   }
   Grid grid = make_grid(c, values);
   run(c, grid);
@@ -465,10 +522,13 @@ TEST_P(ComplexKernel, AgreesWithLongDouble) {
     C want = complex_references().at(c.kernel->name)(args), got = grid.arrays[0].get(i);
     if (!std::isfinite(want.real()) || !std::isfinite(want.imag())) continue;  // a pole
     Real eps = c.compute == DType::kComplex64 ? 0x1p-23L : 0x1p-52L;
-    Real scale = std::max(std::abs(want), result == DType::kBool ? 1 : cancels(c.kernel->name) ? largest * largest : Real(0.01));
+    Real scale = std::max(std::abs(want), result == DType::kBool    ? 1
+                                          : cancels(c.kernel->name) ? largest * largest
+                                                                    : Real(0.01));
     Real factor = std::string(c.kernel->name) == "pow" ? 200 : 16;
     EXPECT_LE(std::abs(got - want), factor * eps * scale)
-        << c.kernel->name << " of " << args[0] << (args.size() > 1 ? args[1] : C()) << " got " << got << " want " << want;
+        << c.kernel->name << " of " << args[0] << (args.size() > 1 ? args[1] : C()) << " got " << got
+        << " want " << want;
   }
 }
 INSTANTIATE_TEST_SUITE_P(All, ComplexKernel, ::testing::ValuesIn(cases(is_complex)), case_name);
@@ -479,7 +539,8 @@ TEST(ComplexKernels, KeepInfinitiesAndZerosApart) {
     RawArray out = RawArray::contiguous(DType::kComplex64, {1});
     std::vector<RawArray> arrays(inputs.size(), out);
     std::vector<Operand> operands = {out.operand()};
-    for (size_t k = 0; k < inputs.size(); ++k) arrays[k].set(0, inputs[k]), operands.push_back(arrays[k].operand());
+    for (size_t k = 0; k < inputs.size(); ++k)
+      arrays[k].set(0, inputs[k]), operands.push_back(arrays[k].operand());
     run_pointwise(kernel, DType::kComplex64, operands, out.sizes);
     return out.get(0);
   };

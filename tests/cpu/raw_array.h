@@ -24,7 +24,8 @@ template <typename T>
 T stored(Number x) {
   if constexpr (std::is_same_v<T, bool>) return x.real() != 0 || x.imag() != 0;
   else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<int64_t>(x.real()));
-  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return T(static_cast<float>(x.real()));
+  else if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+    return T(static_cast<float>(x.real()));
   else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(x.real());
   else return T(static_cast<decltype(T::re)>(x.real()), static_cast<decltype(T::re)>(x.imag()));
 }
@@ -121,8 +122,8 @@ inline std::vector<Number> special_values(DType t) {
   std::vector<Number> result;
   long double largest = t == DType::kFloat64 ? std::numeric_limits<double>::max() : 3e38L;
   if (t == DType::kFloat16) largest = 65504;
-  for (long double x : {0.0L, 0.5L, 1.0L, 1.5L, 2.0L, 2.5L, 3.0L, 0.1L, 1e-3L, 7.25L, 20.0L, 88.5L, 200.0L, 1e-6L, 1e-40L,
-                        largest, inf}) {
+  for (long double x : {0.0L, 0.5L, 1.0L, 1.5L, 2.0L, 2.5L, 3.0L, 0.1L, 1e-3L, 7.25L, 20.0L, 88.5L, 200.0L,
+                        1e-6L, 1e-40L, largest, inf}) {
     result.push_back(round_to(t, x).real());
     result.push_back(-round_to(t, x).real());
   }
@@ -140,9 +141,10 @@ inline Number random_value(DType t, std::mt19937& rng) {
 }
 
 inline const std::vector<DType>& all_dtypes() {
-  static const std::vector<DType> types = {
-      DType::kBool,    DType::kUInt8,    DType::kInt8,    DType::kInt16,   DType::kInt32,     DType::kInt64,
-      DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64, DType::kComplex64, DType::kComplex128};
+  static const std::vector<DType> types = {DType::kBool,    DType::kUInt8,     DType::kInt8,
+                                           DType::kInt16,   DType::kInt32,     DType::kInt64,
+                                           DType::kFloat16, DType::kBFloat16,  DType::kFloat32,
+                                           DType::kFloat64, DType::kComplex64, DType::kComplex128};
   return types;
 }
 
@@ -158,8 +160,8 @@ struct UseIsa {
   ~UseIsa() { set_active_isa(before); }
 };
 
-// The distance of two reals in units of the type's precision, relative to the larger; equal infinities and NaNs
-// are 0 apart.
+// The distance of two reals in units of the type's precision, relative to the larger; equal infinities and
+// NaNs are 0 apart.
 inline long double relative_error(DType t, long double got, long double want) {
   if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got) ? 0 : INFINITY;
   if (got == want) return 0;

@@ -1,4 +1,5 @@
-// The engine around the loops: any strides, broadcasts, dtypes and thread counts give what a plain loop gives.
+// The engine around the loops: any strides, broadcasts, dtypes and thread counts give what a plain loop
+// gives.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -47,7 +48,8 @@ Number plain_add(DType t, Number a, Number b) {
   return visit_dtype(t, [&]<typename T>() -> Number {
     if constexpr (std::is_same_v<T, bool>) return stored<bool>(a) || stored<bool>(b);
     else if constexpr (std::is_integral_v<T>)
-      return widened(static_cast<T>(static_cast<uint64_t>(stored<T>(a)) + static_cast<uint64_t>(stored<T>(b))));
+      return widened(
+          static_cast<T>(static_cast<uint64_t>(stored<T>(a)) + static_cast<uint64_t>(stored<T>(b))));
     else return round_to(t, a + b);
   });
 }
@@ -72,8 +74,8 @@ TEST(Strided, AnyLayoutAndDtypeAgreesWithAPlainLoop) {
     Operand operands[] = {out.operand(), a.operand(), b.operand()};
     run_pointwise(kAdd, compute, operands, sizes);
     ASSERT_EQ(out.storage, want.storage)
-        << "round " << round << " compute " << dtype_name(compute) << " from " << dtype_name(types[1]) << " and "
-        << dtype_name(types[2]) << " to " << dtype_name(types[0]) << " rank " << sizes.size();
+        << "round " << round << " compute " << dtype_name(compute) << " from " << dtype_name(types[1])
+        << " and " << dtype_name(types[2]) << " to " << dtype_name(types[0]) << " rank " << sizes.size();
   }
 }
 
@@ -88,7 +90,8 @@ TEST(Strided, CopiesAndFillsAnyLayout) {
     RawArray want = dst;
     for (int64_t i = 0; i < want.count(); ++i) want.set(i, src.get(i));
     copy_strided(dst.operand(), src.operand(), sizes);
-    ASSERT_EQ(dst.storage, want.storage) << "round " << round << " " << dtype_name(from) << " to " << dtype_name(to);
+    ASSERT_EQ(dst.storage, want.storage)
+        << "round " << round << " " << dtype_name(from) << " to " << dtype_name(to);
     for (int64_t i = 0; i < want.count(); ++i) want.set(i, Number(3));
     fill_strided(dst.operand(), sizes, 3);
     ASSERT_EQ(dst.storage, want.storage);
@@ -167,8 +170,8 @@ TEST(Strided, SameBitsAtAnyOffsetAndLength) {
           Operand operands[] = {part.operand(), {x.data() + start * item_size(t), t, x.strides.data()}};
           run_pointwise(*kernel, t, operands, sizes);
           for (int64_t i = 0; i < n; ++i)
-            ASSERT_EQ(std::memcmp(part.data() + i * item_size(result), all.data() + (start + i) * item_size(result),
-                                  item_size(result)),
+            ASSERT_EQ(std::memcmp(part.data() + i * item_size(result),
+                                  all.data() + (start + i) * item_size(result), item_size(result)),
                       0)
                 << kernel->name << " " << dtype_name(t) << " element " << start + i;
         }

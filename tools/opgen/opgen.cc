@@ -171,6 +171,7 @@ std::string scalar_default(const DefaultValue& value, const Type& type) {
   if (text == "None") return "{}";
   if (text == "True") return "true";
   if (text == "False") return "false";
+  if (type.is(Type::Kind::kScalarType) && text == "4") return "kInt64";  // PyTorch's number of the type
   if (type.kind() == Type::Kind::kMemoryFormat) return "MemoryFormat::kContiguous";
   if (text == "Mean" || text == "long") return text == "Mean" ? "1" : "kInt64";
   if (text.size() >= 2 && (text[0] == '"' || text[0] == '\'')) return "\"" + text.substr(1, text.size() - 2) + "\"";

@@ -20,7 +20,7 @@ struct Options {
   std::vector<std::string> folders;
   std::string only, names;
   std::vector<std::string> families;
-  bool verbose = false, no_vjp = false, list_missing = false, fail_missing = false, show_messages = false, quiet = false;
+  bool verbose = false, no_vjp = false, list_missing = false, fail_missing = false, show_messages = false, quiet = false, pending = false;
 };
 
 // A kernel that crashes takes the program with it; the row that it ran must be known.
@@ -62,12 +62,21 @@ class Report {
     if (!options_.families.empty() &&
         std::find(options_.families.begin(), options_.families.end(), file.family()) == options_.families.end())
       return;
-    Watch watch{[](const Row& row) { note_running(row.id); }, [&](const Row& row, const RowResult& result) { show_message(row, result); }};
+    Watch watch{[](const Row& row) { note_running(row.id); },
+                [&](const Row& row, const RowResult& result) {
+                  show_message(row, result);
+                  if (result.is_missing) pending_.insert(row.overload);
+                  else if (result.outcome == Outcome::kFailed) pending_.insert(row.id);
+                }};
     auto results = run_file(file, [&](const std::string& overload) { return is_wanted(overload); }, {.vjp = !options_.no_vjp}, watch);
     for (auto& [overload, result] : results) add(overload, result);
   }
 
   int finish() {
+    if (options_.pending) {
+      for (const std::string& line : pending_) std::cout << line << "\n";
+      return 0;
+    }
     if (options_.list_missing && !missing_.empty()) {
       std::cout << fmt::format("{} overloads are not defined:\n", missing_.size());
       for (const std::string& name : missing_) std::cout << "  " << name << "\n";
@@ -99,7 +108,7 @@ class Report {
     passed_ += result.passed;
     failed_ += result.failed;
     skipped_ += result.skipped;
-    if (options_.quiet && !result.failed) return;
+    if (options_.pending || (options_.quiet && !result.failed)) return;
     print(overload.empty() ? "(no overload)" : overload, result);
   }
 
@@ -118,7 +127,7 @@ class Report {
   const Options& options_;
   std::optional<std::regex> only_;
   std::optional<std::set<std::string>> names_;
-  std::set<std::string> missing_;
+  std::set<std::string> missing_, pending_;
   int passed_ = 0, failed_ = 0, skipped_ = 0;
 };
 
@@ -129,6 +138,7 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("--names", options.names, "only overloads listed in this file, one a line; # begins a comment");
   app.add_flag("--verbose", options.verbose, "every difference, not only the first of each overload");
   app.add_flag("--quiet", options.quiet, "only overloads that fail");
+  app.add_flag("--pending", options.pending, "print nothing but the overloads and rows that do not pass, as pending.txt lists them");
   app.add_flag("--no-vjp", options.no_vjp, "leave gradients out");
   app.add_flag("--show-messages", options.show_messages, "what calls that must fail say, beside PyTorch's words");
   app.add_flag("--list-missing", options.list_missing, "the overloads that are not defined, at the end");

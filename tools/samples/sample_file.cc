@@ -123,6 +123,32 @@ bool takes_tensors(const Type& type) {
   return inner->is_tensor();
 }
 
+// Defaults of enumerations are recorded as PyTorch's numbers for them.
+Value enumerated(const Type& type, const Value& value) {
+  const Type& inner = type.is_optional() ? type.element() : type;
+  if (value.kind() != Value::Kind::kInt) return value;
+  auto number = static_cast<size_t>(value.to_int());
+  if (inner.is(Type::Kind::kMemoryFormat)) {
+    constexpr MemoryFormat formats[] = {MemoryFormat::kContiguous, MemoryFormat::kPreserve, MemoryFormat::kChannelsLast,
+                                        MemoryFormat::kChannelsLast3d};
+    require(number < std::size(formats), "memory format {} is not known", number);
+    return formats[number];
+  }
+  if (inner.is(Type::Kind::kLayout)) {
+    require(number == 0, "layout {} is not known", number);
+    return Layout::kStrided;
+  }
+  if (inner.is(Type::Kind::kScalarType)) {
+    constexpr DType types[] = {kUInt8, kInt8, kInt16, kInt32, kInt64, kFloat16, kFloat32, kFloat64};
+    constexpr size_t complex64 = 9, complex128 = 10, boolean = 11, bfloat16 = 15;
+    if (number < std::size(types)) return types[number];
+    if (number == complex64 || number == complex128) return number == complex64 ? kComplex64 : kComplex128;
+    require(number == boolean || number == bfloat16, "element type {} is not known", number);
+    return number == boolean ? kBool : kBFloat16;
+  }
+  return value;
+}
+
 bool is_unsupported_type(const Json& name) {
   const std::string& text = name.as_string();
   return text == "uint16" || text == "uint32" || text == "uint64";
@@ -149,7 +175,7 @@ SampleFile SampleFile::load(const fs::path& path) {
       const Json& overload = row.at("overload");
       file.rows_.push_back({&row, row.at("id").as_string(), overload.is_null() ? "" : overload.as_string(), kind[0] == 'e'});
     }
-  file.tensors_ = load_safetensors((path.parent_path() / json.at("tensors").as_string()).string());
+  file.tensors_ = load_safetensors((path.parent_path() / json.at("tensors").as_string()).string(), {.leave_out_unsupported = true});
   return file;
 }
 
@@ -180,7 +206,7 @@ Arguments make_arguments(const Operator& op, const Row& row, const SafeTensors& 
     const std::string& name = stored[i].at(0).as_string();
     require(name == arguments[i].name, "argument {} is '{}' in the row and '{}' in the schema", i, name, arguments[i].name);
     const Json& json = stored[i].at(1);
-    Value value = maker.value(json, takes_tensors(arguments[i].type));
+    Value value = enumerated(arguments[i].type, maker.value(json, takes_tensors(arguments[i].type)));
     if (json.is_array()) {
       for (size_t k = 0; k < json.size(); ++k)
         if (json.at(k).contains("storage")) made.tensors.emplace_back(fmt::format("{}[{}]", name, k), value.elements()[k].to_tensor());
@@ -193,7 +219,8 @@ Arguments make_arguments(const Operator& op, const Row& row, const SafeTensors& 
 }
 
 bool has_unsupported_type(const Row& row) {
-  const Json* args = row.json->find("args");
+  const Json *args = row.json->find("args"), *out = row.json->find("out");
+  if (out && mentions_unsupported_type(*out)) return true;
   return args && std::any_of(args->as_array().begin(), args->as_array().end(),
                              [](const Json& arg) { return mentions_unsupported_type(arg.at(1)); });
 }

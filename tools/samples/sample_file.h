@@ -11,7 +11,7 @@
 #include "weft/ops/operator.h"
 
 // Recorded calls of operators, <family>.json beside <family>.safetensors: what was called with what, and what
-// PyTorch answered. docs/testing.md describes the format.
+// PyTorch answered. tests/data/samples/README.md describes the format.
 
 namespace weft::recorded {
 
@@ -55,7 +55,7 @@ struct Arguments {
 };
 Arguments make_arguments(const Operator& op, const Row& row, const SafeTensors& tensors);
 
-// Whether an argument is of a type that weft leaves out on purpose (uint16, uint32, uint64).
+// Whether an argument or a result is of a type that weft leaves out on purpose (uint16, uint32, uint64).
 bool has_unsupported_type(const Row& row);
 
 // A number, string, dtype, ... as the format writes it; None for null.

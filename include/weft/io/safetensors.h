@@ -30,16 +30,24 @@ class SafeTensors {
 
   // What the file says about itself.
   std::vector<std::pair<std::string, std::string>> metadata;
+  // Entries that were left out because weft has no such element type; only where the caller asked for that.
+  std::vector<std::string> left_out;
 
  private:
   std::vector<Entry> entries_;
   std::unordered_map<std::string, size_t> places_;
 };
 
+struct SafeTensorsOptions {
+  // Leaves out tensors of element types that weft does not have, instead of refusing the file.
+  bool leave_out_unsupported = false;
+};
+
 // Reads a file (or its bytes, called `source` in messages). Strict: a header beyond 100 MB, an unknown element
 // type, sizes that disagree with offsets, duplicate names, overlaps and holes are FormatErrors that name the entry.
-SafeTensors load_safetensors(const std::string& path);
-SafeTensors parse_safetensors(std::string_view bytes, std::string_view source = "safetensors");
+SafeTensors load_safetensors(const std::string& path, const SafeTensorsOptions& options = {});
+SafeTensors parse_safetensors(std::string_view bytes, std::string_view source = "safetensors",
+                              const SafeTensorsOptions& options = {});
 
 // Writes the tensors as row-major values. Complex tensors are refused: the format has no such type.
 void save_safetensors(const SafeTensors& tensors, const std::string& path);

@@ -139,13 +139,11 @@ Signature* kernel_as(const Function& f) noexcept {
 // it without registration and without an include upward.
 namespace layers {
 Value levels(const Operator& op, Args args);              // func/
-Value functionalize_upper(const Operator& op, Args args);  // func/
-Value recorder_upper(const Operator& op, Args args);      // func/ (recording)
+Value recorder_upper(const Operator& op, Args args);
 Value autocast(const Operator& op, Args args);
 Value autograd(const Operator& op, Args args);            // autograd/
 Value modes(const Operator& op, Args args);
 Value extension(const Operator& op, Args args);
-Value functionalize_lower(const Operator& op, Args args);  // func/
 Value recorder_lower(const Operator& op, Args args);
 Value fake(const Operator& op, Args args);
 }  // namespace layers

@@ -36,6 +36,8 @@ enum class Traits : uint32_t {
   kNotBatchable = 1u << 12,
   kUninitialized = 1u << 13,  // values of the result are not defined
   kMayAlias = 1u << 14,       // may return its argument itself (contiguous, reshape, to)
+  kAutocastNarrow = 1u << 16,  // under autocast it runs in the narrow type
+  kAutocastWide = 1u << 17,    // under autocast it runs in f32
   kCrossesDevices = 1u << 15,  // may read one device and write another (copy_, to)
 };
 constexpr Traits operator|(Traits a, Traits b) { return Traits(uint32_t(a) | uint32_t(b)); }

@@ -12,9 +12,9 @@ namespace weft::cpu {
 namespace {
 
 constexpr int64_t kBufferBytes = 8192;  // three of them and their sources fit the first-level cache
-constexpr int64_t kBlock = 1024;
-constexpr int64_t kTileColumns = 64;       // a block where some operand is transposed
-constexpr int64_t kLongRow = 256;          // from here on a call of the loop for each row costs little
+constexpr int64_t kBlock = 256;       // short: gathering and computing overlap only if they alternate quickly
+constexpr int64_t kTileColumns = 64;  // a block where some operand is transposed
+constexpr int64_t kLongRow = 256;     // from here on a call of the loop for each row costs little
 constexpr int64_t kThreadElements = 32768;
 
 struct OperandPlan {
@@ -146,11 +146,11 @@ class BlockRunner {
     for (int k = 0; k < plan_.operands; ++k) {
       const OperandPlan& operand = plan_.plan[k];
       memory[k] = base_[k] + first_column * operand.column + first_row * operand.row;
-      if (!plan_.loop) continue;
       pointers[k] = operand.buffered ? buffers_[k] : memory[k];
-      if (operand.buffered && k >= plan_.outputs) fill(k, memory[k], size);
     }
     if (!plan_.loop) return copy_block(memory, size);
+    for (int k = plan_.outputs; k < plan_.operands; ++k)
+      if (plan_.plan[k].buffered) fill(k, memory[k], size);
     bool refused = plan_.one_call ? plan_.loop(size.rows * size.columns, pointers, plan_.params)
                                   : run_rows(pointers, size);
     for (int k = 0; k < plan_.outputs; ++k)
@@ -181,7 +181,8 @@ class BlockRunner {
     const OperandPlan& operand = plan_.plan[k];
     Filled& filled = filled_[k];
     bool rows_repeat = size.rows == 1 || operand.row == 0;
-    if (filled.source == source && filled.columns == size.columns && rows_repeat && filled.rows >= size.rows) return;
+    if (filled.source == source && filled.columns == size.columns && rows_repeat && filled.rows >= size.rows)
+      return;
     filled = {source, size.rows, size.columns};
     Strides2 packed = {operand.item, operand.item * size.columns};
     int64_t n = size.rows * size.columns;

@@ -62,15 +62,15 @@ struct Conversion {
   // The real part, in native form.
   static Lanes<S> load(const char* p) {
     if constexpr (kSame<From, Half>) return Isa::template from_half<Lanes<float>>(p);
-    else if constexpr (kSame<From, BFloat16>)
-      return Isa::template from_bfloat16<Lanes<float>>(p);
+    else if constexpr (kSame<From, BFloat16>) return Isa::template from_bfloat16<Lanes<float>>(p);
     else if constexpr (NativeOf<From>::kComplex) return parts(p, 0);
     else return read<S>(p);
   }
   static Lanes<S> parts(const char* p, int which) {
     Lanes<S> v;
     for (int i = 0; i < kLanes; ++i)
-      __builtin_memcpy(reinterpret_cast<char*>(&v) + i * sizeof(S), p + (2 * i + which) * sizeof(S), sizeof(S));
+      __builtin_memcpy(reinterpret_cast<char*>(&v) + i * sizeof(S), p + (2 * i + which) * sizeof(S),
+                       sizeof(S));
     return v;
   }
 
@@ -131,14 +131,15 @@ struct Conversion {
 template <typename Isa>
 constexpr ConvertTable convert_table() {
   ConvertTable table;
-#define WEFT_FROM(to, from, name) \
-  table.loops[static_cast<int>(dtype_of<to>)][static_cast<int>(DType::name)] = &Conversion<Isa, to, from>::run;
-#define WEFT_TO(to, unused)                                                                              \
-  WEFT_FROM(to, bool, kBool) WEFT_FROM(to, uint8_t, kUInt8) WEFT_FROM(to, int8_t, kInt8)                 \
-  WEFT_FROM(to, int16_t, kInt16) WEFT_FROM(to, int32_t, kInt32) WEFT_FROM(to, int64_t, kInt64)           \
-  WEFT_FROM(to, Half, kFloat16) WEFT_FROM(to, BFloat16, kBFloat16) WEFT_FROM(to, float, kFloat32)        \
-  WEFT_FROM(to, double, kFloat64) WEFT_FROM(to, Complex<float>, kComplex64)                              \
-  WEFT_FROM(to, Complex<double>, kComplex128)
+#define WEFT_FROM(to, from, name)                                              \
+  table.loops[static_cast<int>(dtype_of<to>)][static_cast<int>(DType::name)] = \
+      &Conversion<Isa, to, from>::run;
+#define WEFT_TO(to, unused)                                                                                 \
+  WEFT_FROM(to, bool, kBool)                                                                                \
+  WEFT_FROM(to, uint8_t, kUInt8) WEFT_FROM(to, int8_t, kInt8) WEFT_FROM(to, int16_t, kInt16)                \
+      WEFT_FROM(to, int32_t, kInt32) WEFT_FROM(to, int64_t, kInt64) WEFT_FROM(to, Half, kFloat16)           \
+          WEFT_FROM(to, BFloat16, kBFloat16) WEFT_FROM(to, float, kFloat32) WEFT_FROM(to, double, kFloat64) \
+              WEFT_FROM(to, Complex<float>, kComplex64) WEFT_FROM(to, Complex<double>, kComplex128)
   WEFT_FOR_EACH_DTYPE(WEFT_TO)
 #undef WEFT_TO
 #undef WEFT_FROM

@@ -22,7 +22,8 @@ template <typename T, typename A>
 void cumsum_rows(int64_t n, const T* in, T* out) {
   A sum[kLanes] = {};
   for (int64_t i = 0; i < n; ++i)
-    for (int k = 0; k < kLanes; ++k) out[k * n + i] = static_cast<T>(sum[k] = sum[k] + static_cast<A>(in[k * n + i]));
+    for (int k = 0; k < kLanes; ++k)
+      out[k * n + i] = static_cast<T>(sum[k] = sum[k] + static_cast<A>(in[k * n + i]));
 }
 
 template <typename T, typename A>
@@ -45,12 +46,13 @@ void run(int64_t outer, int64_t n, int64_t inner, const T* in, T* out) {
     return;
   }
   int64_t width = std::min(inner, kColumns), tiles = (inner + width - 1) / width;
-  parallel_for(0, outer * tiles, std::max<int64_t>(1, kThreadElements / (n * width)), [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      int64_t column = t % tiles * width, offset = t / tiles * n * inner + column;
-      cumsum_columns<T, A>(n, std::min(width, inner - column), inner, in + offset, out + offset);
-    }
-  });
+  parallel_for(0, outer * tiles, std::max<int64_t>(1, kThreadElements / (n * width)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t t = begin; t < end; ++t) {
+                   int64_t column = t % tiles * width, offset = t / tiles * n * inner + column;
+                   cumsum_columns<T, A>(n, std::min(width, inner - column), inner, in + offset, out + offset);
+                 }
+               });
 }
 
 template <typename T, typename A>
@@ -63,15 +65,23 @@ void run_bytes(int64_t outer, int64_t n, int64_t inner, const char* in, char* ou
 void cumsum(int64_t outer, int64_t n, int64_t inner, const char* in, char* out, DType type) {
   if (outer == 0 || n == 0 || inner == 0) return;
   switch (type) {
-    case DType::kFloat16: return run_bytes<Half, double>(outer, n, inner, in, out);
-    case DType::kBFloat16: return run_bytes<BFloat16, double>(outer, n, inner, in, out);
-    case DType::kFloat32: return run_bytes<float, double>(outer, n, inner, in, out);
-    case DType::kFloat64: return run_bytes<double, double>(outer, n, inner, in, out);
-    case DType::kInt64: return run_bytes<uint64_t, uint64_t>(outer, n, inner, in, out);
+    case DType::kFloat16:
+      return run_bytes<Half, double>(outer, n, inner, in, out);
+    case DType::kBFloat16:
+      return run_bytes<BFloat16, double>(outer, n, inner, in, out);
+    case DType::kFloat32:
+      return run_bytes<float, double>(outer, n, inner, in, out);
+    case DType::kFloat64:
+      return run_bytes<double, double>(outer, n, inner, in, out);
+    case DType::kInt64:
+      return run_bytes<uint64_t, uint64_t>(outer, n, inner, in, out);
     // Parts add separately: two interleaved real arrays.
-    case DType::kComplex64: return run_bytes<float, double>(outer, n, 2 * inner, in, out);
-    case DType::kComplex128: return run_bytes<double, double>(outer, n, 2 * inner, in, out);
-    default: unsupported("cumsum is not implemented for {}", dtype_name(type));
+    case DType::kComplex64:
+      return run_bytes<float, double>(outer, n, 2 * inner, in, out);
+    case DType::kComplex128:
+      return run_bytes<double, double>(outer, n, 2 * inner, in, out);
+    default:
+      unsupported("cumsum is not implemented for {}", dtype_name(type));
   }
 }
 

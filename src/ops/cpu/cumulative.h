@@ -6,8 +6,8 @@
 
 namespace weft::cpu {
 
-// Running sums over the middle dimension of contiguous memory [outer, n, inner]. `type` is a float, complex or
-// i64; f32 and 16-bit floats accumulate in f64. `out` may be `in`.
+// Running sums over the middle dimension of contiguous memory [outer, n, inner]. `type` is a float, complex
+// or i64; f32 and 16-bit floats accumulate in f64. `out` may be `in`.
 void cumsum(int64_t outer, int64_t n, int64_t inner, const char* in, char* out, DType type);
 
 }  // namespace weft::cpu

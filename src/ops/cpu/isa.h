@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-// Which instruction set the kernels use. Every kernel is compiled once for each set, in files of its own whose
-// symbols all carry a type of that set; the choice is made at run time.
+// Which instruction set the kernels use. Every kernel is compiled once for each set, in files of its own
+// whose symbols all carry a type of that set; the choice is made at run time.
 namespace weft::cpu {
 
 enum class IsaLevel : uint8_t { kBaseline, kAvx2 };

@@ -9,10 +9,10 @@
 
 namespace weft::cpu {
 
-#define WEFT_ISA_LOOPS(isa)                            \
-  namespace isa {                                      \
-  extern const LayerNormLoops<float> layer_norm_f32;   \
-  extern const LayerNormLoops<double> layer_norm_f64;  \
+#define WEFT_ISA_LOOPS(isa)                           \
+  namespace isa {                                     \
+  extern const LayerNormLoops<float> layer_norm_f32;  \
+  extern const LayerNormLoops<double> layer_norm_f64; \
   }
 WEFT_ISA_LOOPS(baseline)
 WEFT_ISA_LOOPS(avx2)
@@ -63,7 +63,8 @@ void forward(const LayerNormArgs& args, char* out, char* mean, char* rstd) {
     for (int64_t r = begin; r < end; ++r) {
       T m, s;
       T* target = y.begin_write(r * args.n, 1, args.n);
-      loops<T>().row(args.n, x.read(r * args.n, 1, args.n), weight, bias, static_cast<T>(args.eps), target, &m, &s);
+      loops<T>().row(args.n, x.read(r * args.n, 1, args.n), weight, bias, static_cast<T>(args.eps), target,
+                     &m, &s);
       y.end_write(r * args.n, 1, args.n);
       write_one(mean, args.moment_type, r, m);
       write_one(rstd, args.moment_type, r, s);
@@ -88,9 +89,11 @@ void backward(const LayerNormArgs& args, const char* grad, const char* mean, con
   // Sums over rows are taken in at most 64 chunks of rows, whatever the number of threads.
   int64_t chunk = std::max<int64_t>(rows_per_thread(args), (args.rows + 63) / 64);
   int64_t chunks = (args.rows + chunk - 1) / chunk;
-  std::vector<T> weight_sums(gradients.weight ? chunks * args.n : 0), bias_sums(gradients.bias ? chunks * args.n : 0);
+  std::vector<T> weight_sums(gradients.weight ? chunks * args.n : 0),
+      bias_sums(gradients.bias ? chunks * args.n : 0);
   parallel_for(0, args.rows, chunk, [&](int64_t begin, int64_t end) {
-    FloatTile<T> x(args.in, args.type, args.n), g(grad, args.type, args.n), dx(gradients.in, args.type, args.n);
+    FloatTile<T> x(args.in, args.type, args.n), g(grad, args.type, args.n),
+        dx(gradients.in, args.type, args.n);
     T* weight_sum = gradients.weight ? weight_sums.data() + begin / chunk * args.n : nullptr;
     T* bias_sum = gradients.bias ? bias_sums.data() + begin / chunk * args.n : nullptr;
     for (int64_t r = begin; r < end; ++r) {

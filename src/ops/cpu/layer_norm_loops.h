@@ -11,7 +11,8 @@ struct LayerNormOf {
   using P = Pack<T, Isa>;
   using R = Row<T, Isa>;
 
-  static void row(int64_t n, const T* in, const T* weight, const T* bias, T eps, T* out, T* mean_out, T* rstd_out) {
+  static void row(int64_t n, const T* in, const T* weight, const T* bias, T eps, T* out, T* mean_out,
+                  T* rstd_out) {
     double mean = R::sum(n, [&](int64_t, auto load, int) { return load(in, 0); }) / static_cast<double>(n);
     T center = static_cast<T>(mean);
     P shift(center);

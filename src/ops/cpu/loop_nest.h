@@ -8,8 +8,8 @@
 namespace weft::cpu {
 
 // The dimensions of an operation over several operands, simplified: no dimension of size 1, ordered so that
-// memory is walked as the first operand lies, neighbours merged where every operand allows. Dimension 0 is the
-// innermost. Strides in bytes. Only the first `rank` entries of the arrays are set.
+// memory is walked as the first operand lies, neighbours merged where every operand allows. Dimension 0 is
+// the innermost. Strides in bytes. Only the first `rank` entries of the arrays are set.
 struct LoopNest {
   int rank = 0;
   int operands = 0;

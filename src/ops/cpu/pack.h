@@ -5,8 +5,8 @@
 #include "ops/scalar/complex_pair.h"
 
 // SIMD packs over the compilers' vector extension. `Isa` is a tag type of an instruction set's namespace
-// (avx2::Isa, baseline::Isa): it fixes the width, supplies the operations that have no operator, and keeps the
-// symbols of instruction sets apart. A pack of any type has the same number of bytes.
+// (avx2::Isa, baseline::Isa): it fixes the width, supplies the operations that have no operator, and keeps
+// the symbols of instruction sets apart. A pack of any type has the same number of bytes.
 namespace weft::cpu {
 
 using scalar::Category;
@@ -169,12 +169,14 @@ Pack<T, Isa> real(Pack<T, Isa> x) {
 
 template <typename T, typename Isa>
 Pack<T, Isa> maximum(Pack<T, Isa> a, Pack<T, Isa> b) {
-  if constexpr (scalar::IsReal<Pack<T, Isa>>) return where(is_nan(a), a, Pack<T, Isa>(Isa::greater_of(a.v, b.v)));
+  if constexpr (scalar::IsReal<Pack<T, Isa>>)
+    return where(is_nan(a), a, Pack<T, Isa>(Isa::greater_of(a.v, b.v)));
   else return Isa::greater_of(a.v, b.v);
 }
 template <typename T, typename Isa>
 Pack<T, Isa> minimum(Pack<T, Isa> a, Pack<T, Isa> b) {
-  if constexpr (scalar::IsReal<Pack<T, Isa>>) return where(is_nan(a), a, Pack<T, Isa>(Isa::lesser_of(a.v, b.v)));
+  if constexpr (scalar::IsReal<Pack<T, Isa>>)
+    return where(is_nan(a), a, Pack<T, Isa>(Isa::lesser_of(a.v, b.v)));
   else return Isa::lesser_of(a.v, b.v);
 }
 
@@ -230,18 +232,19 @@ Pack<float, Isa> scale_within_normals(Pack<float, Isa> x, Pack<float, Isa> n) {
   return (typename Pack<float, Isa>::V)((I)x.v + (Isa::to_int32(n.v) << 23));
 }
 
-#define WEFT_UNARY(name)                  \
-  template <typename T, typename Isa>     \
-  Pack<T, Isa> name(Pack<T, Isa> x) {     \
-    return Isa::name(x.v);                \
+#define WEFT_UNARY(name)              \
+  template <typename T, typename Isa> \
+  Pack<T, Isa> name(Pack<T, Isa> x) { \
+    return Isa::name(x.v);            \
   }
-WEFT_UNARY(exp2) WEFT_UNARY(expm1) WEFT_UNARY(log) WEFT_UNARY(log2) WEFT_UNARY(log10)
-WEFT_UNARY(sqrt) WEFT_UNARY(sin) WEFT_UNARY(cos) WEFT_UNARY(tan) WEFT_UNARY(asin) WEFT_UNARY(acos)
-WEFT_UNARY(atan) WEFT_UNARY(sinh) WEFT_UNARY(cosh) WEFT_UNARY(atanh)
-WEFT_UNARY(erfc) WEFT_UNARY(floor) WEFT_UNARY(ceil) WEFT_UNARY(trunc) WEFT_UNARY(round)
+WEFT_UNARY(exp2)
+WEFT_UNARY(expm1) WEFT_UNARY(log) WEFT_UNARY(log2) WEFT_UNARY(log10) WEFT_UNARY(sqrt) WEFT_UNARY(sin)
+    WEFT_UNARY(cos) WEFT_UNARY(tan) WEFT_UNARY(asin) WEFT_UNARY(acos) WEFT_UNARY(atan) WEFT_UNARY(sinh)
+        WEFT_UNARY(cosh) WEFT_UNARY(atanh) WEFT_UNARY(erfc) WEFT_UNARY(floor) WEFT_UNARY(ceil)
+            WEFT_UNARY(trunc) WEFT_UNARY(round)
 #undef WEFT_UNARY
-template <typename Isa>
-[[gnu::always_inline]] inline Pack<float, Isa> exp(Pack<float, Isa> x) {
+                template <typename Isa>
+                [[gnu::always_inline]] inline Pack<float, Isa> exp(Pack<float, Isa> x) {
   return scalar::exp_f32(x);
 }
 template <typename Isa>

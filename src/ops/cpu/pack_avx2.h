@@ -12,17 +12,17 @@ namespace weft::cpu::avx2 {
 struct Isa : GenericIsa<Isa> {
   static constexpr int kBytes = 32;
 
-#define WEFT_X(name, suffix)                                                        \
+#define WEFT_X(name, suffix)                                                       \
   static __m256 name(__m256 x) { return Sleef_finz_##name##f8_##suffix##avx2(x); } \
   static __m256d name(__m256d x) { return Sleef_finz_##name##d4_##suffix##avx2(x); }
   WEFT_SLEEF_UNARY(WEFT_X)
 #undef WEFT_X
-#define WEFT_X(name, suffix)                                                                     \
+#define WEFT_X(name, suffix)                                                                    \
   static __m256 name(__m256 a, __m256 b) { return Sleef_finz_##name##f8_##suffix##avx2(a, b); } \
   static __m256d name(__m256d a, __m256d b) { return Sleef_finz_##name##d4_##suffix##avx2(a, b); }
   WEFT_SLEEF_BINARY(WEFT_X)
 #undef WEFT_X
-#define WEFT_X(name, mode)                                                                      \
+#define WEFT_X(name, mode)                                                              \
   static __m256 name(__m256 x) { return _mm256_round_ps(x, mode | _MM_FROUND_NO_EXC); } \
   static __m256d name(__m256d x) { return _mm256_round_pd(x, mode | _MM_FROUND_NO_EXC); }
   WEFT_X(floor, _MM_FROUND_TO_NEG_INF)

@@ -18,7 +18,7 @@ struct Isa : GenericIsa<Isa> {
   static constexpr int kBytes = 0;
   using F = Vector<float, Isa>;
   using D = Vector<double, Isa>;
-#define WEFT_X(name, suffix)                                                   \
+#define WEFT_X(name, suffix)                                                    \
   static F name(F x) { return F{Sleef_cinz_##name##f1_##suffix##purec(x[0])}; } \
   static D name(D x) { return D{Sleef_cinz_##name##d1_##suffix##purec(x[0])}; }
   WEFT_SLEEF_UNARY(WEFT_X)
@@ -45,7 +45,7 @@ namespace baseline {
 struct Isa : GenericIsa<Isa> {
   static constexpr int kBytes = 16;
 #if defined(__SSE2__)
-#define WEFT_X(name, suffix)                                                        \
+#define WEFT_X(name, suffix)                                                       \
   static __m128 name(__m128 x) { return Sleef_cinz_##name##f4_##suffix##sse2(x); } \
   static __m128d name(__m128d x) { return Sleef_cinz_##name##d2_##suffix##sse2(x); }
   WEFT_SLEEF_UNARY(WEFT_X)
@@ -53,7 +53,7 @@ struct Isa : GenericIsa<Isa> {
   WEFT_X(ceil, )
   WEFT_X(trunc, )
 #undef WEFT_X
-#define WEFT_X(name, suffix)                                                                     \
+#define WEFT_X(name, suffix)                                                                    \
   static __m128 name(__m128 a, __m128 b) { return Sleef_cinz_##name##f4_##suffix##sse2(a, b); } \
   static __m128d name(__m128d a, __m128d b) { return Sleef_cinz_##name##d2_##suffix##sse2(a, b); }
   WEFT_SLEEF_BINARY(WEFT_X)
@@ -76,7 +76,9 @@ struct Isa : GenericIsa<Isa> {
   template <typename I, typename V>
   static I truncate(V x) {
     if constexpr (sizeof(x[0]) == 4) return (I)_mm_cvttps_epi32((__m128)x);
-    else return __builtin_shufflevector((Vector<int32_t, Isa>)_mm_cvttpd_epi32((__m128d)x), Vector<int32_t, Isa>{}, 0, 1);
+    else
+      return __builtin_shufflevector((Vector<int32_t, Isa>)_mm_cvttpd_epi32((__m128d)x),
+                                     Vector<int32_t, Isa>{}, 0, 1);
   }
   static auto to_int32(__m128 x) { return (Vector<int32_t, Isa>)_mm_cvtps_epi32(x); }
 #else
@@ -88,9 +90,9 @@ struct Isa : GenericIsa<Isa> {
   }
   template <typename E>
   using One = Vector<E, single::Isa>;
-#define WEFT_X(name, suffix)                                               \
-  template <typename V>                                                    \
-  static V name(V x) {                                                     \
+#define WEFT_X(name, suffix)                                                           \
+  template <typename V>                                                                \
+  static V name(V x) {                                                                 \
     return lanes(x, [](auto e) { return single::Isa::name(One<decltype(e)>{e})[0]; }); \
   }
   WEFT_SLEEF_UNARY(WEFT_X)
@@ -100,14 +102,14 @@ struct Isa : GenericIsa<Isa> {
   WEFT_X(sqrt, )
   WEFT_X(round, )
 #undef WEFT_X
-#define WEFT_X(name, suffix)                                                     \
-  template <typename V>                                                          \
-  static V name(V a, V b) {                                                      \
-    using O = One<decltype(a[0] + 0)>;                                           \
-    V result;                                                                    \
-    for (size_t i = 0; i < sizeof(V) / sizeof(a[0]); ++i)                        \
-      result[i] = single::Isa::name(O{a[i]}, O{b[i]})[0];                        \
-    return result;                                                               \
+#define WEFT_X(name, suffix)                              \
+  template <typename V>                                   \
+  static V name(V a, V b) {                               \
+    using O = One<decltype(a[0] + 0)>;                    \
+    V result;                                             \
+    for (size_t i = 0; i < sizeof(V) / sizeof(a[0]); ++i) \
+      result[i] = single::Isa::name(O{a[i]}, O{b[i]})[0]; \
+    return result;                                        \
   }
   WEFT_SLEEF_BINARY(WEFT_X)
 #undef WEFT_X

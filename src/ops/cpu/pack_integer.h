@@ -43,21 +43,22 @@ typename P::Element lane_power(typename P::Element base, typename P::Element exp
 
 }  // namespace detail
 
-#define WEFT_LANEWISE(name, expression)                                            \
-  template <typename T, typename Isa>                                              \
-    requires Pack<T, Isa>::kIsInteger                                              \
-  Pack<T, Isa> name(Pack<T, Isa> a, Pack<T, Isa> b) {                              \
-    using P = Pack<T, Isa>;                                                        \
-    P result;                                                                      \
-    for (int i = 0; i < P::kLanes; ++i) {                                          \
-      T x = a.v[i], y = b.v[i];                                                    \
-      result.v[i] = static_cast<T>(expression);                                    \
-    }                                                                              \
-    return result;                                                                 \
+#define WEFT_LANEWISE(name, expression)               \
+  template <typename T, typename Isa>                 \
+    requires Pack<T, Isa>::kIsInteger                 \
+  Pack<T, Isa> name(Pack<T, Isa> a, Pack<T, Isa> b) { \
+    using P = Pack<T, Isa>;                           \
+    P result;                                         \
+    for (int i = 0; i < P::kLanes; ++i) {             \
+      T x = a.v[i], y = b.v[i];                       \
+      result.v[i] = static_cast<T>(expression);       \
+    }                                                 \
+    return result;                                    \
   }
 WEFT_LANEWISE(trunc_div, (detail::LaneDivision<P>(x, y).quotient))
 WEFT_LANEWISE(trunc_mod, (detail::LaneDivision<P>(x, y).remainder))
-WEFT_LANEWISE(floor_div, (detail::LaneDivision<P>(x, y).quotient - detail::LaneDivision<P>(x, y).rounds_up(y)))
+WEFT_LANEWISE(floor_div,
+              (detail::LaneDivision<P>(x, y).quotient - detail::LaneDivision<P>(x, y).rounds_up(y)))
 WEFT_LANEWISE(floor_mod, (detail::LaneDivision<P>(x, y).remainder +
                           (detail::LaneDivision<P>(x, y).rounds_up(y) ? y : T(0))))
 WEFT_LANEWISE(pow, (detail::lane_power<P>(x, y)))

@@ -57,9 +57,10 @@ DType loop_dtype(const PointwiseKernel& kernel, DType compute, int k) {
   return (kernel.mask_inputs >> (k - kernel.outputs)) & 1 ? DType::kBool : compute;
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void reject(const PointwiseKernel& kernel, DType compute, size_t operands,
-                                                   size_t params) {
-  if (!kernel.supports(compute)) unsupported("{} is not implemented for {}", kernel.name, dtype_name(compute));
+[[noreturn, gnu::cold, gnu::noinline]] void reject(const PointwiseKernel& kernel, DType compute,
+                                                   size_t operands, size_t params) {
+  if (!kernel.supports(compute))
+    unsupported("{} is not implemented for {}", kernel.name, dtype_name(compute));
   invariant(false, "{} was called with {} operands and {} parameters", kernel.name, operands, params);
   __builtin_unreachable();
 }
@@ -68,8 +69,8 @@ DType loop_dtype(const PointwiseKernel& kernel, DType compute, int k) {
   fail("ZeroDivisionError: {}: an integer was divided by zero", kernel.name);
 }
 
-[[gnu::noinline]] bool run_in_parallel(int64_t n, char* const* data, std::span<const Operand> operands, Loop loop,
-                                       const void* params) {
+[[gnu::noinline]] bool run_in_parallel(int64_t n, char* const* data, std::span<const Operand> operands,
+                                       Loop loop, const void* params) {
   std::atomic<bool> refused{false};
   parallel_for(0, n, kThreadElements, [&](int64_t begin, int64_t end) {
     char* local[kMaxOperands];
@@ -91,14 +92,16 @@ inline bool try_contiguous(const PointwiseKernel& kernel, DType compute, std::sp
   int64_t n = 1;
   for (int64_t size : sizes) n *= size;
   if (n == 0) return true;
-  bool refused = n <= kThreadElements ? loop(n, data, params) : run_in_parallel(n, data, operands, loop, params);
+  bool refused =
+      n <= kThreadElements ? loop(n, data, params) : run_in_parallel(n, data, operands, loop, params);
   if (refused) [[unlikely]]
     refuse(kernel);
   return true;
 }
 
-[[gnu::noinline]] void run_general(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
-                 std::span<const int64_t> sizes, Loop loop, const void* params) {
+[[gnu::noinline]] void run_general(const PointwiseKernel& kernel, DType compute,
+                                   std::span<const Operand> operands, std::span<const int64_t> sizes,
+                                   Loop loop, const void* params) {
   LoopNest nest;
   if (!make_loop_nest(nest, operands, sizes)) return;
   char* data[kMaxOperands];

@@ -75,10 +75,10 @@ struct ParamValue {
 
 inline constexpr int kMaxOperands = 8, kMaxParams = 4, kMaxRank = 64;
 
-// Computes outputs = kernel(inputs; params) over `sizes`. `operands`: outputs, then inputs. Inputs are converted
-// to `compute` (masks to bool), results from it. An output may be the
-// same memory as an input, element for element; other overlap is the caller's error. UserError for an integer
-// division by zero, when outputs hold unspecified values.
+// Computes outputs = kernel(inputs; params) over `sizes`. `operands`: outputs, then inputs. Inputs are
+// converted to `compute` (masks to bool), results from it. An output may be the same memory as an input,
+// element for element; other overlap is the caller's error. UserError for an integer division by zero, when
+// outputs hold unspecified values.
 void run_pointwise(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
                    std::span<const int64_t> sizes, std::span<const ParamValue> params = {});
 

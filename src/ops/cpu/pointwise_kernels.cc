@@ -142,14 +142,14 @@ constexpr ResultKind result_kind() {
 #else
 #define WEFT_AVX2_LOOPS(symbol) nullptr
 #endif
-#define WEFT_X(symbol, name, functor, inputs, params, dtypes)                                         \
-  constinit const PointwiseKernel symbol = {name,                                                     \
-                                            inputs,                                                   \
-                                            1,                                                        \
-                                            params,                                                   \
-                                            result_kind<scalar::functor, inputs, params, dtypes>(),   \
-                                            mask_inputs<scalar::functor>(),                           \
-                                            {&baseline::loops::symbol, WEFT_AVX2_LOOPS(symbol)},      \
+#define WEFT_X(symbol, name, functor, inputs, params, dtypes)                                       \
+  constinit const PointwiseKernel symbol = {name,                                                   \
+                                            inputs,                                                 \
+                                            1,                                                      \
+                                            params,                                                 \
+                                            result_kind<scalar::functor, inputs, params, dtypes>(), \
+                                            mask_inputs<scalar::functor>(),                         \
+                                            {&baseline::loops::symbol, WEFT_AVX2_LOOPS(symbol)},    \
                                             build<scalar::functor, inputs, params, dtypes>};
 WEFT_POINTWISE_KERNELS(WEFT_X)
 #undef WEFT_X

@@ -63,11 +63,11 @@ inline constexpr uint16_t kAllTypes = kBooleans | kNumbers;
 
 #define WEFT_POINTWISE_ELEMENTARY(X)                                              \
   X(kExp, "exp", Exp, 1, 0, kFloatsOrComplex)                                     \
-  X(kExp2, "exp2", Exp2, 1, 0, kFloats)                                           \
+  X(kExp2, "exp2", Exp2, 1, 0, kFloatsOrComplex)                                           \
   X(kExpm1, "expm1", Expm1, 1, 0, kFloatsOrComplex)                               \
   X(kLog, "log", Log, 1, 0, kFloatsOrComplex)                                     \
-  X(kLog2, "log2", Log2, 1, 0, kFloats)                                           \
-  X(kLog10, "log10", Log10, 1, 0, kFloats)                                        \
+  X(kLog2, "log2", Log2, 1, 0, kFloatsOrComplex)                                           \
+  X(kLog10, "log10", Log10, 1, 0, kFloatsOrComplex)                                        \
   X(kLog1p, "log1p", Log1p, 1, 0, kFloatsOrComplex)                               \
   X(kSqrt, "sqrt", Sqrt, 1, 0, kFloatsOrComplex)                                  \
   X(kRsqrt, "rsqrt", Rsqrt, 1, 0, kFloatsOrComplex)                               \
@@ -84,10 +84,10 @@ inline constexpr uint16_t kAllTypes = kBooleans | kNumbers;
   X(kAtanh, "atanh", Atanh, 1, 0, kFloats)                                        \
   X(kErf, "erf", Erf, 1, 0, kFloats)                                              \
   X(kErfc, "erfc", Erfc, 1, 0, kFloats)                                           \
-  X(kFloor, "floor", Floor, 1, 0, kFloats)                                        \
-  X(kCeil, "ceil", Ceil, 1, 0, kFloats)                                           \
-  X(kTrunc, "trunc", Trunc, 1, 0, kFloats)                                        \
-  X(kRound, "round", Round, 1, 0, kFloats)                                        \
+  X(kFloor, "floor", Floor, 1, 0, kReals)                                        \
+  X(kCeil, "ceil", Ceil, 1, 0, kReals)                                           \
+  X(kTrunc, "trunc", Trunc, 1, 0, kReals)                                        \
+  X(kRound, "round", Round, 1, 0, kReals)                                        \
   X(kHypot, "hypot", Hypot, 2, 0, kFloats)                                        \
   X(kAtan2, "atan2", Atan2, 2, 0, kFloats)                                        \
   X(kCopySign, "copysign", CopySign, 2, 0, kFloats)
@@ -100,7 +100,7 @@ inline constexpr uint16_t kAllTypes = kBooleans | kNumbers;
   X(kRelu, "relu", Relu, 1, 0, kReals)                                            \
   X(kThresholdBackward, "threshold_backward", ThresholdBackward, 2, 1, kReals)    \
   X(kSilu, "silu", Silu, 1, 0, kFloatsOrComplex)                                  \
-  X(kSiluBackward, "silu_backward", SiluBackward, 2, 0, kFloats)                  \
+  X(kSiluBackward, "silu_backward", SiluBackward, 2, 0, kFloatsOrComplex)                  \
   X(kGelu, "gelu", Gelu, 1, 0, kFloats)                                           \
   X(kGeluBackward, "gelu_backward", GeluBackward, 2, 0, kFloats)                  \
   X(kGeluTanh, "gelu_tanh", GeluTanh, 1, 0, kFloats)                              \
@@ -114,7 +114,7 @@ inline constexpr uint16_t kAllTypes = kBooleans | kNumbers;
   X(kLe, "le", Le, 2, 0, kOrdered)                                                \
   X(kGt, "gt", Gt, 2, 0, kOrdered)                                                \
   X(kGe, "ge", Ge, 2, 0, kOrdered)                                                \
-  X(kIsNan, "isnan", IsNan, 1, 0, kFloatsOrComplex)                               \
+  X(kIsNan, "isnan", IsNan, 1, 0, kAllTypes)                               \
   X(kWhere, "where", Where, 3, 0, kAllTypes)                                           \
   X(kLogicalNot, "logical_not", BitwiseNot, 1, 0, kBooleans)                      \
   X(kLogicalAnd, "logical_and", BitwiseAnd, 2, 0, kBooleans)                      \

@@ -40,18 +40,22 @@ struct ValueIo<Half, Isa> {
   using Value = Pack<float, Isa>;
   static constexpr int kLanes = Value::kLanes, kSize = 2;
   static Value load(const char* p) { return Isa::template from_half<typename Value::V>(p); }
-  static Value broadcast(const void* params, int index) { return ValueIo<float, Isa>::broadcast(params, index); }
+  static Value broadcast(const void* params, int index) {
+    return ValueIo<float, Isa>::broadcast(params, index);
+  }
 };
 template <typename Isa>
 struct ValueIo<BFloat16, Isa> {
   using Value = Pack<float, Isa>;
   static constexpr int kLanes = Value::kLanes, kSize = 2;
   static Value load(const char* p) { return Isa::template from_bfloat16<typename Value::V>(p); }
-  static Value broadcast(const void* params, int index) { return ValueIo<float, Isa>::broadcast(params, index); }
+  static Value broadcast(const void* params, int index) {
+    return ValueIo<float, Isa>::broadcast(params, index);
+  }
 };
 
-// How a functor's result R is stored for the element type T: the size of an element, and the store that returns
-// whether a lane was refused.
+// How a functor's result R is stored for the element type T: the size of an element, and the store that
+// returns whether a lane was refused.
 template <typename R, typename T>
 struct ResultIo;
 template <typename P, typename Isa, typename T>
@@ -197,8 +201,8 @@ struct PointwiseLoop {
 template <typename Isa, typename F, int inputs, int params, uint16_t dtypes>
 constexpr LoopTable loop_table() {
   LoopTable table;
-#define WEFT_X(cpp, name)                                            \
-  if constexpr (dtypes & dtype_bit(DType::name))                     \
+#define WEFT_X(cpp, name)                        \
+  if constexpr (dtypes & dtype_bit(DType::name)) \
     table.loops[static_cast<int>(DType::name)] = &PointwiseLoop<Isa, F, cpp, inputs, params>::run;
   WEFT_X(bool, kBool)
   WEFT_X(uint8_t, kUInt8)

@@ -34,11 +34,11 @@ WEFT_REDUCTIONS(WEFT_X)
 
 namespace {
 
-constexpr int64_t kBatch = 64;          // results reduced together when each is a run of memory
-constexpr int64_t kGroup = 512;         // neighbouring results reduced together, row by row
-constexpr int64_t kPiece = 32768;       // elements given to a loop at once; partial results bound the error
+constexpr int64_t kBatch = 64;     // results reduced together when each is a run of memory
+constexpr int64_t kGroup = 1024;   // neighbouring results reduced together, row by row
+constexpr int64_t kPiece = 32768;  // elements given to a loop at once; partial results bound the error
 constexpr int64_t kSplitElements = 131072;
-constexpr int64_t kManyJobs = 64;       // enough to keep threads busy without splitting reductions
+constexpr int64_t kManyJobs = 64;  // enough to keep threads busy without splitting reductions
 constexpr int64_t kBufferBytes = 8192;
 constexpr int64_t kMaxAccumulator = 24;  // bytes
 
@@ -57,7 +57,8 @@ struct ReductionPlan {
   Loop convert;  // input to compute type; null if they agree
   bool by_rows;  // neighbouring results are accumulated together, a row of them at a time
   int64_t job_columns, jobs, jobs_per_line;
-  int64_t piece, pieces, units, units_per_chunk, chunks;  // a unit: a piece of the innermost reduced dimension
+  int64_t piece, pieces, units, units_per_chunk,
+      chunks;  // a unit: a piece of the innermost reduced dimension
 };
 
 void make_nests(ReductionPlan& plan, const Operand& in, std::span<const Operand> outputs,
@@ -149,8 +150,15 @@ class ReductionJob {
       reduce_units(block, 0, plan_.data[0] + offset_of(plan_.kept, 0, first_), begin, end);
       return;
     }
-    for (int64_t c = 0; c < columns_; ++c)
-      reduce_units(block, c, plan_.data[0] + offset_of(plan_.kept, 0, first_ + c), begin, end);
+    int64_t line = plan_.kept.size(0), stride = plan_.kept.stride(0, 0), at = first_ % line;
+    const char* base = plan_.data[0] + offset_of(plan_.kept, 0, first_);
+    for (int64_t c = 0; c < columns_; ++c, ++at, base += stride) {
+      if (at == line) {
+        at = 0;
+        base = plan_.data[0] + offset_of(plan_.kept, 0, first_ + c);
+      }
+      reduce_units(block, c, base, begin, end);
+    }
   }
 
   void combine(char* block, const char* other) { plan_.loops->combine(block, other, columns_); }
@@ -166,6 +174,10 @@ class ReductionJob {
   void reduce_units(char* block, int64_t column, const char* base, int64_t begin, int64_t end) {
     const LoopNest& nest = plan_.reduced;
     int64_t run = nest.size(0), stride = nest.stride(0, 0);
+    if (plan_.units == 1 && !plan_.by_rows) {  // the usual case: one run for each result
+      add_run(block, column, base, run, stride, 0);
+      return;
+    }
     for (int64_t unit = begin; unit < end; ++unit) {
       int64_t outer = unit / plan_.pieces, start = unit % plan_.pieces * plan_.piece;
       int64_t n = std::min(plan_.piece, run - start), index = outer * run + start;
@@ -269,14 +281,18 @@ void run_split_jobs(const ReductionPlan& plan) {
 }  // namespace
 
 void run_reduction(const ReductionKernel& kernel, DType compute, const Operand& in,
-                   std::span<const Operand> outputs, std::span<const int64_t> sizes, uint64_t reduced, double param) {
-  if (!kernel.supports(compute)) unsupported("{} is not implemented for {}", kernel.name, dtype_name(compute));
-  invariant(outputs.size() == static_cast<size_t>(kernel.outputs), "{} was called with {} outputs", kernel.name,
-            outputs.size());
-  require(sizes.size() <= kMaxRank, "{}: a tensor of {} dimensions; {} at most", kernel.name, sizes.size(), kMaxRank);
+                   std::span<const Operand> outputs, std::span<const int64_t> sizes, uint64_t reduced,
+                   double param) {
+  if (!kernel.supports(compute))
+    unsupported("{} is not implemented for {}", kernel.name, dtype_name(compute));
+  invariant(outputs.size() == static_cast<size_t>(kernel.outputs), "{} was called with {} outputs",
+            kernel.name, outputs.size());
+  require(sizes.size() <= kMaxRank, "{}: a tensor of {} dimensions; {} at most", kernel.name, sizes.size(),
+          kMaxRank);
   ReductionPlan plan;
   plan.loops = kernel.tables[static_cast<int>(active_isa())]->loops[static_cast<int>(compute)];
-  invariant(plan.loops->bytes <= kMaxAccumulator, "{}: an accumulator of {} bytes", kernel.name, plan.loops->bytes);
+  invariant(plan.loops->bytes <= kMaxAccumulator, "{}: an accumulator of {} bytes", kernel.name,
+            plan.loops->bytes);
   plan.outputs = kernel.outputs;
   plan.param = param;
   plan.data[0] = in.data;

@@ -17,7 +17,8 @@ struct ReductionLoops {
   // Adds n contiguous elements to accumulator `column`; `index` is the first element's.
   void (*row)(char* block, int64_t columns, int64_t column, const char* data, int64_t n, int64_t index);
   // Adds `rows` rows of `columns` contiguous elements, one element to each accumulator. Row stride in bytes.
-  void (*rows)(char* block, int64_t columns, const char* data, int64_t rows, int64_t row_stride, int64_t index);
+  void (*rows)(char* block, int64_t columns, const char* data, int64_t rows, int64_t row_stride,
+               int64_t index);
   // Adds the accumulators of another block, whose elements come later.
   void (*combine)(char* block, const char* other, int64_t columns);
   // Writes the results contiguously; `count`: elements per result; `param`: the correction of a variance.

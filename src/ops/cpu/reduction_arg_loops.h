@@ -67,7 +67,8 @@ struct ArgReduction {
     }
   }
 
-  static void rows(char* block, int64_t columns, const char* data, int64_t rows, int64_t stride, int64_t index) {
+  static void rows(char* block, int64_t columns, const char* data, int64_t rows, int64_t stride,
+                   int64_t index) {
     int64_t* where_found = positions(block);
     Element* best = values(block, columns);
     for (int64_t r = 0; r < rows; ++r, data += stride) {
@@ -86,7 +87,8 @@ struct ArgReduction {
       take(where_found + c, best + c, data + c * Io::kSize, columns - c, index + r, first);
     }
   }
-  static void take(int64_t* where_found, Element* best, const char* p, int64_t count, int64_t index, bool first) {
+  static void take(int64_t* where_found, Element* best, const char* p, int64_t count, int64_t index,
+                   bool first) {
     for (int64_t c = 0; c < count; ++c) {
       Element x = at(p, c);
       if (!first && !is_better(x, best[c])) continue;
@@ -112,9 +114,13 @@ struct ArgReduction {
   }
 
   static constexpr DType kValueType = sizeof(T) == sizeof(Element) ? dtype_of<T> : DType::kFloat32;
-  static constexpr ReductionLoops kLoops = {
-      sizeof(int64_t) + sizeof(Element), {with_value ? kValueType : DType::kInt64, DType::kInt64}, init, row, rows,
-      combine, finish};
+  static constexpr ReductionLoops kLoops = {sizeof(int64_t) + sizeof(Element),
+                                            {with_value ? kValueType : DType::kInt64, DType::kInt64},
+                                            init,
+                                            row,
+                                            rows,
+                                            combine,
+                                            finish};
 };
 
 }  // namespace weft::cpu

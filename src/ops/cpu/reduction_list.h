@@ -2,7 +2,8 @@
 
 #include "ops/cpu/pointwise_list.h"
 
-// Every reduction: X(kernel, ATen's name, loops (a template of Isa and type), outputs, ordered, compute types).
+// Every reduction: X(kernel, ATen's name, loops (a template of Isa and type), outputs, ordered, compute
+// types).
 // clang-format off
 #define WEFT_REDUCTIONS_SUM(X)                                                            \
   X(kSum, "sum", SumLoops, 1, false, (kFloatsOrComplex | dtype_bit(DType::kInt64)))       \

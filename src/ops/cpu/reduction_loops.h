@@ -159,8 +159,10 @@ struct SimpleReduction {
       const char* p = data + r * stride;
       int64_t c = 0;
       for (; c + kLanes <= columns; c += kLanes)
-        store_acc(accs + c * kAccSize, add_rows(load_acc(accs + c * kAccSize), p + c * Io::kSize, group, stride));
-      if (c < columns) add_tail(accs + c * kAccSize, p + c * Io::kSize, group, stride, static_cast<int>(columns - c));
+        store_acc(accs + c * kAccSize,
+                  add_rows(load_acc(accs + c * kAccSize), p + c * Io::kSize, group, stride));
+      if (c < columns)
+        add_tail(accs + c * kAccSize, p + c * Io::kSize, group, stride, static_cast<int>(columns - c));
     }
   }
   static void add_tail(char* accs, const char* data, int64_t rows, int64_t stride, int count) {
@@ -193,15 +195,17 @@ struct SimpleReduction {
       store_some(block + at, R::combine(load_some(block + at, count), load_some(other + at, count)), count);
     });
   }
-  static void finish(const char* block, int64_t columns, int64_t n, double, char* const* outputs) {
+  static void finish(const char* block, int64_t columns, [[maybe_unused]] int64_t n, double,
+                     char* const* outputs) {
     for_each_pack(columns, [&](int64_t c, int count) {
       Part x = load_some(block + kReductionHeader + c * kAccSize, count);
-      store_some(outputs[0] + c * kAccSize, R::finish(x, Part(static_cast<double>(n))), count);
+      if constexpr (R::kAverages) x = R::finish(x, Part(static_cast<double>(n)));
+      store_some(outputs[0] + c * kAccSize, x, count);
     });
   }
 
-  static constexpr ReductionLoops kLoops = {kAccSize, {AccIo::kDType, AccIo::kDType}, init, row, rows, combine,
-                                            finish};
+  static constexpr ReductionLoops kLoops = {
+      kAccSize, {AccIo::kDType, AccIo::kDType}, init, row, rows, combine, finish};
 };
 
 template <typename Isa, template <typename, typename> typename Loops, uint16_t dtypes>

@@ -109,7 +109,8 @@ struct VarianceReduction {
       if (counts(other)[c] != 0)
         merge(block, columns, c, counts(other)[c], means(other, columns)[c], deviations(other, columns)[c]);
   }
-  static void finish(const char* block_, int64_t columns, int64_t count, double correction, char* const* outputs) {
+  static void finish(const char* block_, int64_t columns, int64_t count, double correction,
+                     char* const* outputs) {
     char* block = const_cast<char*>(block_);
     double degrees = static_cast<double>(count) - correction;
     if (degrees < 0) degrees = 0;

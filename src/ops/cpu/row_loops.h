@@ -2,7 +2,8 @@
 
 #include "ops/cpu/pack_generic.h"
 
-// Helpers for kernels over contiguous rows (softmax, layer norm). Every template has an Isa among its arguments.
+// Helpers for kernels over contiguous rows (softmax, layer norm). Every template has an Isa among its
+// arguments.
 namespace weft::cpu {
 
 template <typename T, typename Isa>
@@ -45,12 +46,15 @@ struct Row {
       int64_t i = 0;
       for (; i + 2 * kLanes <= size; i += 2 * kLanes) {
         even = even + f(start + i, [&](const T* p, T) { return P::load(p + start + i); }, kLanes);
-        odd = odd + f(start + i + kLanes, [&](const T* p, T) { return P::load(p + start + i + kLanes); }, kLanes);
+        odd = odd +
+              f(start + i + kLanes, [&](const T* p, T) { return P::load(p + start + i + kLanes); }, kLanes);
       }
       for (; i < size; i += kLanes) {
         int count = size - i < kLanes ? static_cast<int>(size - i) : kLanes;
-        even = even + f(start + i, [&](const T* p, T padding) { return load_tail(p + start + i, count, padding); },
-                        count);
+        even = even + f(
+                          start + i,
+                          [&](const T* p, T padding) { return load_tail(p + start + i, count, padding); },
+                          count);
       }
       total += lanes_total(even + odd);
     }

@@ -8,10 +8,10 @@
 
 namespace weft::cpu {
 
-#define WEFT_ISA_LOOPS(isa)                       \
-  namespace isa {                                 \
-  extern const SoftmaxLoops<float> softmax_f32;   \
-  extern const SoftmaxLoops<double> softmax_f64;  \
+#define WEFT_ISA_LOOPS(isa)                      \
+  namespace isa {                                \
+  extern const SoftmaxLoops<float> softmax_f32;  \
+  extern const SoftmaxLoops<double> softmax_f64; \
   }
 WEFT_ISA_LOOPS(baseline)
 WEFT_ISA_LOOPS(avx2)
@@ -62,12 +62,14 @@ template <typename T>
 void forward(SoftmaxKind kind, SoftmaxShape shape, const char* in, DType in_type, char* out, DType out_type) {
   for_each_tile(shape, [&] {
     return [&, x = FloatTile<T>(in, in_type, shape.inner), y = FloatTile<T>(out, out_type, shape.inner),
-            scratch = std::vector<T>(shape.inner == 1 ? 0 : 2 * kColumns)](int64_t offset, int64_t width) mutable {
+            scratch = std::vector<T>(shape.inner == 1 ? 0 : 2 * kColumns)](int64_t offset,
+                                                                           int64_t width) mutable {
       const T* source = x.read(offset, shape.n, width);
       T* target = y.begin_write(offset, shape.n, width);
       int64_t stride = y.stride();
       if (shape.inner == 1) loops<T>().row(kind, shape.n, source, target);
-      else if (x.stride() == stride) loops<T>().columns(kind, shape.n, width, stride, source, target, scratch.data());
+      else if (x.stride() == stride)
+        loops<T>().columns(kind, shape.n, width, stride, source, target, scratch.data());
       else {
         // Mixed widths: bring the input into the output's tile first.
         x.copy(source, target, shape.n, width, stride);
@@ -98,7 +100,8 @@ void backward(SoftmaxKind kind, SoftmaxShape shape, const char* grad, const char
                                       scratch.data());
           g.copy(same.data(), target, shape.n, width, x.stride());
         } else {
-          loops<T>().columns_backward(kind, shape.n, width, g.stride(), gradient, result, target, scratch.data());
+          loops<T>().columns_backward(kind, shape.n, width, g.stride(), gradient, result, target,
+                                      scratch.data());
         }
       }
       x.end_write(offset, shape.n, width);

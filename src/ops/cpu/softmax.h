@@ -5,7 +5,8 @@
 #include "ops/cpu/isa.h"
 #include "weft/base/dtype.h"
 
-// Softmax over the middle dimension of contiguous memory [outer, n, inner]; `inner` is 1 for the last dimension.
+// Softmax over the middle dimension of contiguous memory [outer, n, inner]; `inner` is 1 for the last
+// dimension.
 namespace weft::cpu {
 
 struct SoftmaxShape {
@@ -27,7 +28,8 @@ template <typename T>
 struct SoftmaxLoops {
   void (*row)(SoftmaxKind kind, int64_t n, const T* in, T* out);
   void (*row_backward)(SoftmaxKind kind, int64_t n, const T* grad, const T* output, T* grad_in);
-  void (*columns)(SoftmaxKind kind, int64_t n, int64_t width, int64_t stride, const T* in, T* out, T* scratch);
+  void (*columns)(SoftmaxKind kind, int64_t n, int64_t width, int64_t stride, const T* in, T* out,
+                  T* scratch);
   void (*columns_backward)(SoftmaxKind kind, int64_t n, int64_t width, int64_t stride, const T* grad,
                            const T* output, T* grad_in, T* scratch);
 };

@@ -47,17 +47,18 @@ struct SoftmaxOf {
   static void row_backward(SoftmaxKind kind, int64_t n, const T* grad, const T* output, T* grad_in) {
     if (kind == SoftmaxKind::kLogSoftmax) {
       P total(static_cast<T>(R::sum(n, [&](int64_t, auto load, int) { return load(grad, 0); })));
-      R::for_each(n, [&](auto load, auto store) {
-        store(grad_in, load(grad, 0) - exp(load(output, 0)) * total);
-      });
+      R::for_each(
+          n, [&](auto load, auto store) { store(grad_in, load(grad, 0) - exp(load(output, 0)) * total); });
       return;
     }
-    P dot(static_cast<T>(R::sum(n, [&](int64_t, auto load, int) { return load(grad, 0) * load(output, 0); })));
+    P dot(
+        static_cast<T>(R::sum(n, [&](int64_t, auto load, int) { return load(grad, 0) * load(output, 0); })));
     R::for_each(n, [&](auto load, auto store) { store(grad_in, (load(grad, 0) - dot) * load(output, 0)); });
   }
 
   // The same over columns: `scratch` holds the maxima and the sums.
-  static void columns(SoftmaxKind kind, int64_t n, int64_t width, int64_t stride, const T* in, T* out, T* scratch) {
+  static void columns(SoftmaxKind kind, int64_t n, int64_t width, int64_t stride, const T* in, T* out,
+                      T* scratch) {
     T *shift = scratch, *total = scratch + width;
     R::for_each(width, [&](auto load, auto store) {
       P most(lowest());
@@ -80,7 +81,8 @@ struct SoftmaxOf {
     });
     for (int64_t r = 0; r < n; ++r) {
       R::for_each(width, [&](auto load, auto store) {
-        if (kind == SoftmaxKind::kSoftmax) store(out + r * stride, load(out + r * stride, 0) * load(total, 0));
+        if (kind == SoftmaxKind::kSoftmax)
+          store(out + r * stride, load(out + r * stride, 0) * load(total, 0));
         else store(out + r * stride, load(in + r * stride, 0) - load(total, 0));
       });
     }

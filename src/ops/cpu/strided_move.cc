@@ -62,7 +62,8 @@ void fill_row(char* dst, T value, int64_t count) {
 // 4 x 4 elements of 4 bytes, source rows becoming columns.
 void transpose_4x4(char* dst, int64_t dst_row, const char* src, int64_t src_row) {
   typedef uint32_t V __attribute__((vector_size(16)));
-  V a = read<V>(src), b = read<V>(src + src_row), c = read<V>(src + 2 * src_row), d = read<V>(src + 3 * src_row);
+  V a = read<V>(src), b = read<V>(src + src_row), c = read<V>(src + 2 * src_row),
+    d = read<V>(src + 3 * src_row);
   V ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
   V cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
   write(dst, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
@@ -106,11 +107,13 @@ void move_short_rows(char* dst, int64_t to_row, const char* src, int64_t from_ro
 void move_rows(char* dst, int64_t to_row, const char* src, int64_t from_row, int64_t rows, int64_t bytes) {
   switch (bytes) {
 #define WEFT_X(n) \
-  case n: return move_short_rows<n>(dst, to_row, src, from_row, rows);
-    WEFT_X(1) WEFT_X(2) WEFT_X(3) WEFT_X(4) WEFT_X(6) WEFT_X(8) WEFT_X(12) WEFT_X(16) WEFT_X(20) WEFT_X(24)
-    WEFT_X(28) WEFT_X(32) WEFT_X(48) WEFT_X(64)
+  case n:         \
+    return move_short_rows<n>(dst, to_row, src, from_row, rows);
+    WEFT_X(1)
+    WEFT_X(2) WEFT_X(3) WEFT_X(4) WEFT_X(6) WEFT_X(8) WEFT_X(12) WEFT_X(16) WEFT_X(20) WEFT_X(24) WEFT_X(28)
+        WEFT_X(32) WEFT_X(48) WEFT_X(64)
 #undef WEFT_X
-    default: break;
+            default : break;
   }
   for (int64_t r = 0; r < rows; ++r) std::memcpy(dst + r * to_row, src + r * from_row, bytes);
 }
@@ -119,11 +122,13 @@ template <typename T>
 void move_typed(char* dst, Strides2 to, const char* src, Strides2 from, Rectangle size) {
   constexpr int64_t kItem = sizeof(T);
   if (to.column == kItem && from.column == 0) {
-    for (int64_t r = 0; r < size.rows; ++r) fill_row<T>(dst + r * to.row, read<T>(src + r * from.row), size.columns);
+    for (int64_t r = 0; r < size.rows; ++r)
+      fill_row<T>(dst + r * to.row, read<T>(src + r * from.row), size.columns);
   } else if (to.column == kItem && from.column == kItem) {
     move_rows(dst, to.row, src, from.row, size.rows, size.columns * kItem);
   } else if (kItem == 4 && to.column == kItem && from.column == 2 * kItem) {
-    for (int64_t r = 0; r < size.rows; ++r) move_every_second(dst + r * to.row, src + r * from.row, size.columns);
+    for (int64_t r = 0; r < size.rows; ++r)
+      move_every_second(dst + r * to.row, src + r * from.row, size.columns);
   } else if (to.column == kItem && from.row == kItem && size.rows > 1) {
     transpose<T>(dst, to.row, src, from.column, size);
   } else if (to.row == kItem && from.column == kItem && size.rows > 1) {
@@ -139,11 +144,16 @@ void move_typed(char* dst, Strides2 to, const char* src, Strides2 from, Rectangl
 
 void move_rectangle(char* dst, Strides2 to, const char* src, Strides2 from, Rectangle size, int64_t item) {
   switch (item) {
-    case 1: return move_typed<uint8_t>(dst, to, src, from, size);
-    case 2: return move_typed<uint16_t>(dst, to, src, from, size);
-    case 4: return move_typed<uint32_t>(dst, to, src, from, size);
-    case 8: return move_typed<uint64_t>(dst, to, src, from, size);
-    default: return move_typed<Bytes16>(dst, to, src, from, size);
+    case 1:
+      return move_typed<uint8_t>(dst, to, src, from, size);
+    case 2:
+      return move_typed<uint16_t>(dst, to, src, from, size);
+    case 4:
+      return move_typed<uint32_t>(dst, to, src, from, size);
+    case 8:
+      return move_typed<uint64_t>(dst, to, src, from, size);
+    default:
+      return move_typed<Bytes16>(dst, to, src, from, size);
   }
 }
 

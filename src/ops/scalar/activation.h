@@ -35,7 +35,8 @@ struct SiluBackward {
 struct SigmoidBackward {
   template <typename T>
   T operator()(T grad, T y) const {
-    return grad * conj((T(1) - y) * y);
+    if constexpr (IsComplex<T>) return grad * conj((T(1) - y) * y);
+    else return grad * (T(1) - y) * y;  // a zero gradient stays zero beside a huge y
   }
 };
 struct TanhBackward {

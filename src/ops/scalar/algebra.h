@@ -6,11 +6,12 @@
 //
 // A functor is a struct with a template call operator over a value type T:
 //   struct Silu { template <typename T> T operator()(T x) const { return x / (T(1) + exp(-x)); } };
-// T is a SIMD pack (weft::cpu::Pack), a complex pair of such (ComplexPair), or an expression (Expr): meaning is
-// written once. Rules that keep the three uses alike:
+// T is a SIMD pack (weft::cpu::Pack), a complex pair of such (ComplexPair), or an expression (Expr): meaning
+// is written once. Rules that keep the three uses alike:
 //  * no `?:` and no `if` on values: comparisons give a mask, `where(mask, a, b)` evaluates both sides;
 //  * mathematical functions are called without qualification (argument-dependent lookup), never `std::`;
-//  * integers wrap; `/` is for real and complex values, integers use floor_div, trunc_div, floor_mod, trunc_mod;
+//  * integers wrap; `/` is for real and complex values, integers use floor_div, trunc_div, floor_mod,
+//  trunc_mod;
 //  * what depends on the kind of number is `if constexpr (IsReal<T>)` and the like;
 //  * everything is a template over T: no function without it, or two instruction sets would share a symbol.
 namespace weft::scalar {

@@ -26,8 +26,8 @@ template <typename T>
   return {n, multiply_add(q, square, r) + T(1)};
 }
 
-// e^x. A bound on x keeps n within what two scalings can express; beyond it they still give infinity, zero and
-// the right subnormals.
+// e^x. A bound on x keeps n within what two scalings can express; beyond it they still give infinity, zero
+// and the right subnormals.
 template <typename T>
 [[gnu::always_inline]] inline T exp_f32(T x) {
   T bounded = where(x > T(89.0), T(89.0), where(x < T(-104.0), T(-104.0), x));
@@ -76,8 +76,8 @@ template <typename T>
   return where(z < T(0.92), small, copysign(large, x));
 }
 
-// The normal distribution's cumulative function, erfc(-x / sqrt 2) / 2, to within 4 units in the last place on
-// both sides: erfc(z) = exp(-z^2) u P(u) with u = 1 / (1 + 0.425 z). One branch: this is what gelu needs.
+// The normal distribution's cumulative function, erfc(-x / sqrt 2) / 2, to within 4 units in the last place
+// on both sides: erfc(z) = exp(-z^2) u P(u) with u = 1 / (1 + 0.425 z). One branch: this is what gelu needs.
 template <typename T>
 [[gnu::always_inline]] inline T normal_cdf_f32(T x) {
   T z = abs(x) * T(0.70710678118654752);
@@ -86,7 +86,8 @@ template <typename T>
   T e = where(exponent < T(-87), T(0), exp_bounded_f32(exponent));
   T u2 = u * u;
   T a = multiply_add(T(0.241840541), u, T(0.239678636)), b = multiply_add(T(0.255084276), u, T(0.200706586));
-  T c = multiply_add(T(0.407610774), u, T(-0.103245713)), d = multiply_add(T(0.0714769289), u, T(-0.313152194));
+  T c = multiply_add(T(0.407610774), u, T(-0.103245713)),
+    d = multiply_add(T(0.0714769289), u, T(-0.313152194));
   T p = multiply_add(multiply_add(d, u2, c), u2 * u2, multiply_add(b, u2, a));
   T tail = e * (T(0.5) * u) * p;
   return where(x < T(0), tail, T(1) - tail);

@@ -53,8 +53,7 @@ struct Sign {
   template <typename T>
   T operator()(T x) const {
     if constexpr (IsBool<T>) return x;
-    else if constexpr (IsSigned<T> || IsReal<T>)
-      return where(x > T(0), T(1), where(x < T(0), T(-1), T(0)));
+    else if constexpr (IsSigned<T> || IsReal<T>) return where(x > T(0), T(1), where(x < T(0), T(-1), T(0)));
     else return where(x > T(0), T(1), T(0));
   }
 };

@@ -36,8 +36,10 @@ struct ComplexPair {
     im = where(infinite, where(is_infinite(b.im), copysign(R(1), b.im), copysign(R(0), b.im)), im);
     R norm = re * re + im * im;
     R real = (a.re * re + a.im * im) / norm * scale, imaginary = (a.im * re - a.re * im) / norm * scale;
-    Mask vanishes = infinite & !is_infinite(a.re) & !is_infinite(a.im);
-    return {where(vanishes, real * R(0), real), where(vanishes, imaginary * R(0), imaginary)};
+    Mask vanishes = infinite & !is_infinite(a.re) & !is_infinite(a.im), zero = largest == R(0);
+    R infinity = copysign(R(__builtin_inf()), b.re);
+    return {where(zero, a.re * infinity, where(vanishes, real * R(0), real)),
+            where(zero, a.im * infinity, where(vanishes, imaginary * R(0), imaginary))};
   }
   friend Mask operator==(ComplexPair a, ComplexPair b) { return (a.re == b.re) & (a.im == b.im); }
   friend Mask operator!=(ComplexPair a, ComplexPair b) { return !(a == b); }
@@ -69,12 +71,15 @@ ComplexPair<R> times_i(ComplexPair<R> z) {
   return {-z.im, z.re};
 }
 
-// radius * (cos(angle), sin(angle)); a zero angle or radius stays exact beside infinities.
+// radius * (cos(angle), sin(angle)); a zero angle or radius stays exact beside infinities, and an infinite
+// radius stays infinite in an unknown direction.
 template <typename R>
 ComplexPair<R> polar(R radius, R angle) {
   R re = radius * cos(angle), im = radius * sin(angle);
   MaskOf<R> flat = angle == R(0), none = radius == R(0);
-  return {where(flat, radius, where(none, R(0), re)), where(flat, angle, where(none, R(0), im))};
+  MaskOf<R> lost = is_infinite(radius) & is_nan(re);
+  re = where(flat | lost, radius, where(none, R(0), re));
+  return {re, where(flat, angle, where(none, R(0), im))};
 }
 
 template <typename R>
@@ -82,8 +87,20 @@ ComplexPair<R> exp(ComplexPair<R> z) {
   return polar(exp(z.re), z.im);
 }
 template <typename R>
+ComplexPair<R> exp2(ComplexPair<R> z) {
+  return polar(exp2(z.re), z.im * R(0.69314718055994530942));
+}
+template <typename R>
 ComplexPair<R> log(ComplexPair<R> z) {
   return {log(hypot(z.re, z.im)), atan2(z.im, z.re)};
+}
+template <typename R>
+ComplexPair<R> log2(ComplexPair<R> z) {
+  return {log2(hypot(z.re, z.im)), atan2(z.im, z.re) * R(1.44269504088896341)};
+}
+template <typename R>
+ComplexPair<R> log10(ComplexPair<R> z) {
+  return {log10(hypot(z.re, z.im)), atan2(z.im, z.re) * R(0.43429448190325182765)};
 }
 template <typename R>
 ComplexPair<R> log1p(ComplexPair<R> z) {
@@ -165,7 +182,7 @@ template <typename R>
 ComplexPair<R> pow(ComplexPair<R> base, ComplexPair<R> exponent) {
   ComplexPair<R> zero(R(0)), one(R(1));
   ComplexPair<R> general = exp(exponent * log(base));
-  return where(exponent == zero, one, where(base == zero, zero, general));
+  return where(exponent == zero, one, where((base == zero) & (exponent.re > R(0)), zero, general));
 }
 
 }  // namespace weft::scalar

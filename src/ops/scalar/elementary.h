@@ -36,11 +36,22 @@ WEFT_ELEMENTARY(Atanh, atanh)
 WEFT_ELEMENTARY(Sigmoid, sigmoid)
 WEFT_ELEMENTARY(Erf, erf)
 WEFT_ELEMENTARY(Erfc, erfc)
-WEFT_ELEMENTARY(Floor, floor)
-WEFT_ELEMENTARY(Ceil, ceil)
-WEFT_ELEMENTARY(Trunc, trunc)
-WEFT_ELEMENTARY(Round, round)  // halves to even
 #undef WEFT_ELEMENTARY
+
+// Integers are whole already.
+#define WEFT_ROUNDING(Functor, function)           \
+  struct Functor {                                 \
+    template <typename T>                          \
+    T operator()(T x) const {                      \
+      if constexpr (IsReal<T>) return function(x); \
+      else return x;                               \
+    }                                              \
+  };
+WEFT_ROUNDING(Floor, floor)
+WEFT_ROUNDING(Ceil, ceil)
+WEFT_ROUNDING(Trunc, trunc)
+WEFT_ROUNDING(Round, round)  // halves to even
+#undef WEFT_ROUNDING
 
 struct Hypot {
   template <typename T>

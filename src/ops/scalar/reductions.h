@@ -3,7 +3,8 @@
 #include "ops/scalar/complex_pair.h"
 
 // Reductions with one accumulator of the element's kind: an identity, the step that prepares an element, a
-// combination that is associative up to rounding, and a finish that knows how many elements there were.
+// combination that is associative up to rounding, and perhaps a finish that knows how many elements there
+// were.
 namespace weft::scalar {
 
 struct SumReduction {
@@ -20,12 +21,10 @@ struct SumReduction {
   static T combine(T a, T b) {
     return a + b;
   }
-  template <typename T>
-  static T finish(T a, T) {
-    return a;
-  }
+  static constexpr bool kAverages = false;  // whether the result is finish(accumulator, count)
 };
 struct MeanReduction : SumReduction {
+  static constexpr bool kAverages = true;
   template <typename T>
   static T finish(T a, T count) {
     return a / count;

@@ -48,28 +48,39 @@ double propagate_nan(double a, double b, double otherwise) {
 
 double apply_unary(const ScalarNode& node, double x) {
   switch (node.op) {
-    case ScalarOp::k_neg: return -x;
-    case ScalarOp::k_abs: return std::fabs(x);
+    case ScalarOp::k_neg:
+      return -x;
+    case ScalarOp::k_abs:
+      return std::fabs(x);
     case ScalarOp::k_bit_not: {
       if (node.category == Category::kBool) return x == 0;
       return static_cast<double>(node.category == Category::kUnsigned ? 255 - static_cast<int64_t>(x)
                                                                       : ~static_cast<int64_t>(x));
     }
-    case ScalarOp::k_logical_not: return x == 0;
-    case ScalarOp::k_is_nan: return std::isnan(x);
-    case ScalarOp::k_is_infinite: return std::isinf(x);
-    case ScalarOp::k_rsqrt: return 1 / std::sqrt(x);
-    case ScalarOp::k_sigmoid: return 1 / (1 + std::exp(-x));
-    case ScalarOp::k_normal_cdf: return 0.5 * std::erfc(-x * std::sqrt(0.5));
-    case ScalarOp::k_round: return std::nearbyint(x);
-#define WEFT_X(name) \
-  case ScalarOp::k_##name: return std::name(x);
-      WEFT_X(exp) WEFT_X(exp2) WEFT_X(expm1) WEFT_X(log) WEFT_X(log2) WEFT_X(log10) WEFT_X(log1p) WEFT_X(sqrt)
-      WEFT_X(sin) WEFT_X(cos) WEFT_X(tan) WEFT_X(asin) WEFT_X(acos) WEFT_X(atan) WEFT_X(sinh) WEFT_X(cosh)
-      WEFT_X(tanh) WEFT_X(asinh) WEFT_X(acosh) WEFT_X(atanh) WEFT_X(erf) WEFT_X(erfc) WEFT_X(floor)
-      WEFT_X(ceil) WEFT_X(trunc)
+    case ScalarOp::k_logical_not:
+      return x == 0;
+    case ScalarOp::k_is_nan:
+      return std::isnan(x);
+    case ScalarOp::k_is_infinite:
+      return std::isinf(x);
+    case ScalarOp::k_rsqrt:
+      return 1 / std::sqrt(x);
+    case ScalarOp::k_sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case ScalarOp::k_normal_cdf:
+      return 0.5 * std::erfc(-x * std::sqrt(0.5));
+    case ScalarOp::k_round:
+      return std::nearbyint(x);
+#define WEFT_X(name)       \
+  case ScalarOp::k_##name: \
+    return std::name(x);
+      WEFT_X(exp)
+      WEFT_X(exp2) WEFT_X(expm1) WEFT_X(log) WEFT_X(log2) WEFT_X(log10) WEFT_X(log1p) WEFT_X(sqrt) WEFT_X(sin)
+          WEFT_X(cos) WEFT_X(tan) WEFT_X(asin) WEFT_X(acos) WEFT_X(atan) WEFT_X(sinh) WEFT_X(cosh)
+              WEFT_X(tanh) WEFT_X(asinh) WEFT_X(acosh) WEFT_X(atanh) WEFT_X(erf) WEFT_X(erfc) WEFT_X(floor)
+                  WEFT_X(ceil) WEFT_X(trunc)
 #undef WEFT_X
-    default: break;
+                      default : break;
   }
   fail("evaluate: {} takes no single operand", op_name(node.op));
 }
@@ -77,34 +88,62 @@ double apply_unary(const ScalarNode& node, double x) {
 double apply_binary(const ScalarNode& node, double a, double b) {
   auto as_int = [](double x) { return static_cast<int64_t>(x); };
   switch (node.op) {
-    case ScalarOp::k_add: return node.category == Category::kBool ? (a != 0 || b != 0) : a + b;
-    case ScalarOp::k_sub: return a - b;
-    case ScalarOp::k_mul: return a * b;
-    case ScalarOp::k_div: return a / b;
-    case ScalarOp::k_eq: return a == b;
-    case ScalarOp::k_ne: return a != b;
-    case ScalarOp::k_lt: return a < b;
-    case ScalarOp::k_le: return a <= b;
-    case ScalarOp::k_gt: return a > b;
-    case ScalarOp::k_ge: return a >= b;
-    case ScalarOp::k_bit_and: return static_cast<double>(as_int(a) & as_int(b));
-    case ScalarOp::k_bit_or: return static_cast<double>(as_int(a) | as_int(b));
-    case ScalarOp::k_bit_xor: return static_cast<double>(as_int(a) ^ as_int(b));
-    case ScalarOp::k_logical_and: return a != 0 && b != 0;
-    case ScalarOp::k_logical_or: return a != 0 || b != 0;
-    case ScalarOp::k_logical_xor: return (a != 0) != (b != 0);
-    case ScalarOp::k_maximum: return propagate_nan(a, b, std::max(a, b));
-    case ScalarOp::k_minimum: return propagate_nan(a, b, std::min(a, b));
-    case ScalarOp::k_copysign: return std::copysign(a, b);
-    case ScalarOp::k_hypot: return std::hypot(a, b);
-    case ScalarOp::k_atan2: return std::atan2(a, b);
-    case ScalarOp::k_fmod: return std::fmod(a, b);
-    case ScalarOp::k_pow: return is_integer(node) ? integer_power(a, b) : std::pow(a, b);
-    case ScalarOp::k_floor_div: return floored_division(a, b);
-    case ScalarOp::k_trunc_div: return truncated_division(a, b);
-    case ScalarOp::k_floor_mod: return b == 0 ? 0 : a - floored_division(a, b) * b;
-    case ScalarOp::k_trunc_mod: return b == 0 ? 0 : a - truncated_division(a, b) * b;
-    default: break;
+    case ScalarOp::k_add:
+      return node.category == Category::kBool ? (a != 0 || b != 0) : a + b;
+    case ScalarOp::k_sub:
+      return a - b;
+    case ScalarOp::k_mul:
+      return a * b;
+    case ScalarOp::k_div:
+      return a / b;
+    case ScalarOp::k_eq:
+      return a == b;
+    case ScalarOp::k_ne:
+      return a != b;
+    case ScalarOp::k_lt:
+      return a < b;
+    case ScalarOp::k_le:
+      return a <= b;
+    case ScalarOp::k_gt:
+      return a > b;
+    case ScalarOp::k_ge:
+      return a >= b;
+    case ScalarOp::k_bit_and:
+      return static_cast<double>(as_int(a) & as_int(b));
+    case ScalarOp::k_bit_or:
+      return static_cast<double>(as_int(a) | as_int(b));
+    case ScalarOp::k_bit_xor:
+      return static_cast<double>(as_int(a) ^ as_int(b));
+    case ScalarOp::k_logical_and:
+      return a != 0 && b != 0;
+    case ScalarOp::k_logical_or:
+      return a != 0 || b != 0;
+    case ScalarOp::k_logical_xor:
+      return (a != 0) != (b != 0);
+    case ScalarOp::k_maximum:
+      return propagate_nan(a, b, std::max(a, b));
+    case ScalarOp::k_minimum:
+      return propagate_nan(a, b, std::min(a, b));
+    case ScalarOp::k_copysign:
+      return std::copysign(a, b);
+    case ScalarOp::k_hypot:
+      return std::hypot(a, b);
+    case ScalarOp::k_atan2:
+      return std::atan2(a, b);
+    case ScalarOp::k_fmod:
+      return std::fmod(a, b);
+    case ScalarOp::k_pow:
+      return is_integer(node) ? integer_power(a, b) : std::pow(a, b);
+    case ScalarOp::k_floor_div:
+      return floored_division(a, b);
+    case ScalarOp::k_trunc_div:
+      return truncated_division(a, b);
+    case ScalarOp::k_floor_mod:
+      return b == 0 ? 0 : a - floored_division(a, b) * b;
+    case ScalarOp::k_trunc_mod:
+      return b == 0 ? 0 : a - truncated_division(a, b) * b;
+    default:
+      break;
   }
   fail("evaluate: {} takes no two operands", op_name(node.op));
 }
@@ -118,12 +157,17 @@ size_t leaf_position(const ScalarNode& node) {
 
 std::string_view op_name(ScalarOp op) {
   switch (op) {
-    case ScalarOp::kConstant: return "constant";
-    case ScalarOp::kInput: return "input";
-    case ScalarOp::kParam: return "param";
-    case ScalarOp::k_where: return "where";
-#define WEFT_X(name) \
-  case ScalarOp::k_##name: return #name;
+    case ScalarOp::kConstant:
+      return "constant";
+    case ScalarOp::kInput:
+      return "input";
+    case ScalarOp::kParam:
+      return "param";
+    case ScalarOp::k_where:
+      return "where";
+#define WEFT_X(name)       \
+  case ScalarOp::k_##name: \
+    return #name;
       WEFT_SCALAR_UNARY(WEFT_X) WEFT_SCALAR_BINARY(WEFT_X)
 #undef WEFT_X
   }
@@ -161,7 +205,8 @@ ScalarExpr ScalarExpr::param(int index, Part part, Category category) {
 
 ScalarExpr ScalarExpr::call(ScalarOp op, Category category, std::span<const ScalarExpr> operands) {
   Ref<ScalarNode> node = new_node(op, category);
-  invariant(operands.size() <= std::size(node->operands), "{} with {} operands", op_name(op), operands.size());
+  invariant(operands.size() <= std::size(node->operands), "{} with {} operands", op_name(op),
+            operands.size());
   for (const ScalarExpr& operand : operands) node->operands[node->operand_count++] = operand.node_;
   ScalarExpr result;
   result.node_ = node;
@@ -192,8 +237,7 @@ std::string ScalarExpr::to_string() const {
     else if (node->op == ScalarOp::kParam) out = leaf_text('p', *node);
     else {
       out = fmt::format("{}(", op_name(node->op));
-      for (int k = 0; k < node->operand_count; ++k)
-        out += (k ? ", " : "") + text.at(node->operands[k].get());
+      for (int k = 0; k < node->operand_count; ++k) out += (k ? ", " : "") + text.at(node->operands[k].get());
       out += ")";
     }
   }

@@ -1,0 +1,134 @@
+#pragma once
+
+#include "weft/nn/module.h"
+
+namespace weft::nn {
+
+struct LinearOptions {
+  bool bias = true;
+};
+// y = x W^T + b, W of [out, in].
+class Linear : public Module {
+ public:
+  Linear(int64_t in, int64_t out, LinearOptions options = {});
+  Tensor forward(const Tensor& x) { return linear(x, weight, bias); }
+  WEFT_ARGS(input)
+  Tensor weight, bias;
+};
+
+struct Conv2dOptions {
+  int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+  bool bias = true;
+};
+class Conv2d : public Module {
+ public:
+  Conv2d(int64_t in, int64_t out, int64_t kernel, Conv2dOptions options = {});
+  Tensor forward(const Tensor& x);
+  WEFT_ARGS(input)
+  Tensor weight, bias;
+
+ private:
+  Conv2dOptions options_;
+};
+
+struct BatchNormOptions {
+  double eps = 1e-5, momentum = 0.1;
+};
+// Normalises each channel of [N, C, H, W] over the batch, and in evaluation by what it saw in training.
+class BatchNorm2d : public Module {
+ public:
+  explicit BatchNorm2d(int64_t channels, BatchNormOptions options = {});
+  Tensor forward(const Tensor& x);
+  WEFT_ARGS(input)
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+
+ private:
+  BatchNormOptions options_;
+};
+
+class LayerNorm : public Module {
+ public:
+  explicit LayerNorm(std::vector<int64_t> shape, double eps = 1e-5);
+  Tensor forward(const Tensor& x) { return layer_norm(x, shape_, weight, bias, eps_); }
+  WEFT_ARGS(input)
+  Tensor weight, bias;
+
+ private:
+  std::vector<int64_t> shape_;
+  double eps_;
+};
+
+class ReLU : public Module {
+ public:
+  Tensor forward(const Tensor& x) { return relu(x); }
+  WEFT_ARGS(input)
+};
+
+class Dropout : public Module {
+ public:
+  explicit Dropout(double p = 0.5) : p_(p) {}
+  Tensor forward(const Tensor& x) { return dropout(x, p_, is_training()); }
+  WEFT_ARGS(input)
+
+ private:
+  double p_;
+};
+
+struct MaxPool2dOptions {
+  int64_t stride = 0, padding = 0, dilation = 1;  // stride 0: the kernel's size
+  bool ceil_mode = false;
+};
+class MaxPool2d : public Module {
+ public:
+  explicit MaxPool2d(int64_t kernel, MaxPool2dOptions options = {}) : kernel_(kernel), options_(options) {}
+  Tensor forward(const Tensor& x);
+  WEFT_ARGS(input)
+
+ private:
+  int64_t kernel_;
+  MaxPool2dOptions options_;
+};
+
+class Flatten : public Module {
+ public:
+  Tensor forward(const Tensor& x) { return flatten(x, 1); }
+  WEFT_ARGS(input)
+};
+
+// Modules in a row, named "0", "1", ...
+class Sequential : public Module {
+ public:
+  template <typename... M>
+  explicit Sequential(M... modules) {
+    (push_back(std::move(modules)), ...);
+  }
+  template <typename M>
+  void push_back(M module) {
+    steps_.push_back([m = child(std::to_string(steps_.size()), std::move(module))](const Tensor& x) mutable { return m(x); });
+  }
+  Tensor forward(Tensor x) {
+    for (auto& step : steps_) x = step(x);
+    return x;
+  }
+  WEFT_ARGS(input)
+  size_t size() const { return steps_.size(); }
+
+ private:
+  std::vector<std::function<Tensor(const Tensor&)>> steps_;
+};
+
+// Modules of one type under the names "0", "1", ...; it has no forward of its own.
+template <typename M>
+class ModuleList : public Module {
+ public:
+  void push_back(M module) { modules_.push_back(child(std::to_string(modules_.size()), std::move(module))); }
+  M& operator[](size_t i) { return modules_[i]; }
+  size_t size() const { return modules_.size(); }
+  auto begin() { return modules_.begin(); }
+  auto end() { return modules_.end(); }
+
+ private:
+  std::vector<M> modules_;
+};
+
+}  // namespace weft::nn

@@ -1,0 +1,54 @@
+#include "weft/nn/layers.h"
+
+#include <cmath>
+
+#include "weft/autograd/autograd.h"
+
+namespace weft::nn {
+namespace {
+
+// Uniform in +-1/sqrt(fan_in): what PyTorch's layers start from.
+Tensor uniform_by_fan(SymIntSpan sizes, int64_t fan_in) {
+  double bound = fan_in > 0 ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0;
+  Tensor tensor = empty(sizes);
+  tensor.uniform_(-bound, bound);
+  return tensor;
+}
+
+}  // namespace
+
+Linear::Linear(int64_t in, int64_t out, LinearOptions options)
+    : weight(parameter("weight", uniform_by_fan({out, in}, in))),
+      bias(parameter("bias", options.bias ? uniform_by_fan({out}, in) : Tensor())) {}
+
+Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, Conv2dOptions options)
+    : weight(parameter("weight", uniform_by_fan({out, in / options.groups, kernel, kernel}, in / options.groups * kernel * kernel))),
+      bias(parameter("bias", options.bias ? uniform_by_fan({out}, in / options.groups * kernel * kernel) : Tensor())),
+      options_(options) {}
+
+Tensor Conv2d::forward(const Tensor& x) {
+  return conv2d(x, weight, bias, {options_.stride, options_.stride}, {options_.padding, options_.padding}, {options_.dilation, options_.dilation}, options_.groups);
+}
+
+BatchNorm2d::BatchNorm2d(int64_t channels, BatchNormOptions options)
+    : weight(parameter("weight", ones({channels}))),
+      bias(parameter("bias", zeros({channels}))),
+      running_mean(buffer("running_mean", zeros({channels}))),
+      running_var(buffer("running_var", ones({channels}))),
+      num_batches_tracked(buffer("num_batches_tracked", zeros({}, kInt64))),
+      options_(options) {}
+
+Tensor BatchNorm2d::forward(const Tensor& x) {
+  if (is_training()) num_batches_tracked.add_(1);
+  return batch_norm(x, weight, bias, running_mean, running_var, is_training(), options_.momentum, options_.eps, false);
+}
+
+LayerNorm::LayerNorm(std::vector<int64_t> shape, double eps)
+    : weight(parameter("weight", ones(shape))), bias(parameter("bias", zeros(shape))), shape_(std::move(shape)), eps_(eps) {}
+
+Tensor MaxPool2d::forward(const Tensor& x) {
+  int64_t stride = options_.stride ? options_.stride : kernel_;
+  return max_pool2d(x, {kernel_, kernel_}, {stride, stride}, {options_.padding, options_.padding}, {options_.dilation, options_.dilation}, options_.ceil_mode);
+}
+
+}  // namespace weft::nn

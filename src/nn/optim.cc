@@ -1,0 +1,73 @@
+#include "weft/nn/optim.h"
+
+#include <cmath>
+
+#include "weft/autograd/autograd.h"
+#include "weft/base/error.h"
+
+namespace weft::optim {
+namespace {
+
+void clear_gradients(const std::vector<Tensor>& parameters) {
+  for (const Tensor& parameter : parameters) parameter.set_grad({});
+}
+void check_parameters(const std::vector<Tensor>& parameters, double lr) {
+  require(!parameters.empty(), "optimizer got an empty parameter list");
+  require(lr >= 0, "Invalid learning rate: {}", lr);
+  for (const Tensor& parameter : parameters) require(parameter.is_leaf(), "can't optimize a non-leaf Tensor: {}", describe(parameter));
+}
+
+}  // namespace
+
+SGD::SGD(std::vector<Tensor> parameters, SgdOptions options_) : options(options_), parameters_(std::move(parameters)), momenta_(parameters_.size()) {
+  check_parameters(parameters_, options.lr);
+  require(!options.nesterov || (options.momentum > 0 && options.dampening == 0), "Nesterov momentum requires a momentum and zero dampening");
+}
+
+void SGD::step() {
+  NoGrad no_grad;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& parameter = parameters_[i];
+    Tensor grad = parameter.grad();
+    if (!grad.defined()) continue;
+    if (options.weight_decay != 0) grad = add(grad, parameter, options.weight_decay);
+    if (options.momentum != 0) {
+      Tensor& momentum = momenta_[i];
+      if (!momentum.defined()) momentum = grad.clone();
+      else momentum.mul_(options.momentum).add_(grad, 1 - options.dampening);
+      grad = options.nesterov ? add(grad, momentum, options.momentum) : momentum;
+    }
+    parameter.add_(grad, -options.lr);
+  }
+}
+void SGD::zero_grad() { clear_gradients(parameters_); }
+
+AdamW::AdamW(std::vector<Tensor> parameters, AdamWOptions options_)
+    : options(options_), parameters_(std::move(parameters)), first_(parameters_.size()), second_(parameters_.size()), steps_(parameters_.size(), 0) {
+  check_parameters(parameters_, options.lr);
+  require(options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1, "Invalid betas: {} and {}", options.beta1, options.beta2);
+}
+
+void AdamW::step() {
+  NoGrad no_grad;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& parameter = parameters_[i];
+    Tensor grad = parameter.grad();
+    if (!grad.defined()) continue;
+    if (!first_[i].defined()) {
+      first_[i] = zeros_like(parameter);
+      second_[i] = zeros_like(parameter);
+    }
+    auto step = static_cast<double>(++steps_[i]);
+    parameter.mul_(1 - options.lr * options.weight_decay);
+    // The running means of the gradient and its square, freed of their start at zero.
+    first_[i].mul_(options.beta1).add_(grad, 1 - options.beta1);
+    second_[i].mul_(options.beta2).add_(grad * grad, 1 - options.beta2);
+    double correction1 = 1 - std::pow(options.beta1, step), correction2 = 1 - std::pow(options.beta2, step);
+    Tensor spread = sqrt(second_[i]) / std::sqrt(correction2) + options.eps;
+    parameter.add_(first_[i] / spread, -options.lr / correction1);
+  }
+}
+void AdamW::zero_grad() { clear_gradients(parameters_); }
+
+}  // namespace weft::optim

@@ -1,0 +1,326 @@
+// Losses.
+#include "ops/support/family.h"
+#include "ops/support/fill.h"
+
+namespace weft::ops {
+namespace {
+
+enum Reduce : int64_t { kNone = 0, kMean = 1, kSum = 2 };
+
+// --- mse --------------------------------------------------------------------------------------------------------------------
+
+TensorSpec mse_meta(const Tensor& self, const Tensor& target, int64_t reduction) {
+  TensorSpec spec = pointwise_spec({&self, &target}, common_type(self, target));
+  require(is_differentiable(spec.dtype), "\"mse_cpu\" not implemented for '{}'", dtype_name(spec.dtype));
+  return reduction == kNone ? spec : contiguous_spec({}, spec.dtype, spec.device);
+}
+void mse_into(const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) {
+  DType type = common_type(self, target);
+  if (reduction == kNone) return run_pointwise(cpu::kSquaredDifference, type, out, {&self, &target});
+  Tensor squares = allocate(pointwise_spec({&self, &target}, type));
+  run_pointwise(cpu::kSquaredDifference, type, squares, {&self, &target});
+  copy_values(out, reduction == kMean ? mean(squares) : sum(squares));
+}
+TensorSpec mse_backward_meta(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t) { return pointwise_spec({&self, &target, &grad}, self.dtype()); }
+void mse_backward_into(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) {
+  double norm = reduction == kMean ? 2.0 / static_cast<double>(self.plain_numel()) : 2.0;
+  copy_values(out, (self - target) * grad * norm);
+}
+
+// --- nll ----------------------------------------------------------------------------------------------------------------------
+
+// Classes are dim 1 of [N, C, ...] or dim 0 of [C]. Seen as [n, c, inner] with n and inner 1 where they are missing.
+struct NllShape {
+  int64_t n, c, inner;
+};
+NllShape nll_shape(const Tensor& self) {
+  IntSpan sizes = self.plain_sizes();
+  if (sizes.size() == 1) return {1, sizes[0], 1};
+  NllShape shape{sizes[0], sizes[1], 1};
+  for (size_t d = 2; d < sizes.size(); ++d) shape.inner *= sizes[d];
+  return shape;
+}
+void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight, bool spatial) {
+  if (spatial) {
+    require(target.dim() == 3, "only batches of spatial targets supported (3D tensors) but got targets of dimension: {}", target.dim());
+    require(self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input of dimension: {}", self.dim());
+  } else {
+    require(self.dim() == 1 || self.dim() == 2, "input tensor should be 1D or 2D, but it is {}", describe(self));
+    require(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported; it is {}", describe(target));
+    require(!(self.dim() == 1 && target.dim() == 1 && !guard_or(target.sizes()[0] == 1, true)), "For 1D input, 1D target must have size 1, but got target size: {}", describe_sizes(target.sizes()));
+    if (self.dim() == 2 && (target.dim() != 1 || !guard_or(self.sizes()[0] == target.sizes()[0], true)))
+      fail("size mismatch (got input: {}, target: {})", describe_sizes(self.sizes()), describe_sizes(target.sizes()));
+  }
+  require(target.dtype() == kInt64 || target.dtype() == kUInt8, "expected scalar type Long but found {}", dtype_name(target.dtype()));
+  if (weight.defined()) {
+    SymInt classes = self.dim() == 1 ? self.sizes()[0] : self.sizes()[1];
+    if (weight.dim() != 1 || !guard_or(weight.numel() == classes, true))
+      fail("weight tensor should be defined either for all {} classes or no classes but got weight tensor of shape: {}", classes.to_string(), describe_sizes(weight.sizes()));
+  }
+}
+
+template <bool spatial>
+std::tuple<TensorSpec, TensorSpec> nll_meta(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt&) {
+  check_nll(self, target, weight, spatial);
+  require(is_floating(self.dtype()), "\"nll_loss_out_frame\" not implemented for '{}'", dtype_name(self.dtype()));
+  bool whole = reduction == kNone && self.dim() > 1;
+  return {contiguous_spec(whole ? target.sizes() : SymIntSpan(), self.dtype(), self.device()), contiguous_spec({}, self.dtype(), self.device())};
+}
+
+struct NllData {
+  Tensor input, target, weight;  // dense; f64, i64, f64 or undefined
+  NllShape shape;
+  int64_t ignore;
+};
+Tensor dense_as(const Tensor& t, DType dtype) {
+  if (!t.defined()) return t;
+  Tensor copy = allocate_contiguous(t.sizes(), dtype);
+  copy_values(copy, t);
+  return copy;
+}
+// Calls f(position, class, weight) for every target that counts.
+template <typename F>
+void for_each_target(const NllData& d, F f) {
+  const int64_t* target = d.target.data<int64_t>();
+  const double* weight = d.weight.defined() ? d.weight.data<double>() : nullptr;
+  for (int64_t i = 0; i < d.shape.n * d.shape.inner; ++i) {
+    if (target[i] == d.ignore) continue;
+    require(target[i] >= 0 && target[i] < d.shape.c, "Target {} is out of bounds.", target[i]);
+    f(i, target[i], weight ? weight[target[i]] : 1.0);
+  }
+}
+int64_t element_of(const NllShape& s, int64_t position, int64_t c) { return (position / s.inner * s.c + c) * s.inner + position % s.inner; }
+
+void nll_into(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore_index, const Tensor& out, const Tensor& total_weight) {
+  NllData d{dense_as(self, kFloat64), dense_as(target, kInt64), dense_as(weight, kFloat64), nll_shape(self), ignore_index.plain()};
+  const double* input = d.input.data<double>();
+  double sum = 0, total = 0;
+  Tensor losses = allocate_contiguous(target.sizes(), kFloat64);
+  fill_values(losses, 0);
+  for_each_target(d, [&](int64_t i, int64_t c, double w) {
+    double loss = -w * input[element_of(d.shape, i, c)];
+    losses.data<double>()[i] = loss;
+    sum += loss;
+    total += w;
+  });
+  bool whole = reduction == kNone && self.dim() > 1;
+  if (whole) copy_values(out, losses);
+  else fill_values(out, reduction == kMean ? sum / total : sum);
+  fill_values(total_weight, whole ? 0 : total);
+}
+
+template <bool spatial>
+TensorSpec nll_backward_meta(const Tensor&, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t, const SymInt&, const Tensor&) {
+  check_nll(self, target, weight, spatial);
+  return contiguous_spec(self.sizes(), self.dtype(), self.device());
+}
+void nll_backward_into(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore_index,
+                       const Tensor& total_weight, const Tensor& out) {
+  NllData d{Tensor(), dense_as(target, kInt64), dense_as(weight, kFloat64), nll_shape(self), ignore_index.plain()};
+  Tensor wide_grad = dense_as(grad, kFloat64), result = allocate_contiguous(self.sizes(), kFloat64);
+  fill_values(result, 0);
+  bool each = reduction == kNone && self.dim() > 1;
+  double norm = reduction == kMean ? dense_as(total_weight, kFloat64).data<double>()[0] : 1;
+  for_each_target(d, [&](int64_t i, int64_t c, double w) {
+    double g = wide_grad.data<double>()[each ? i : 0];
+    result.data<double>()[element_of(d.shape, i, c)] = -w * g / norm;
+  });
+  copy_values(out, result);
+}
+
+Tensor nll_loss_composite(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore) {
+  return std::get<0>(nll_loss_forward(self, target, weight, reduction, ignore));
+}
+Tensor nll_loss2d_composite(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore) {
+  return std::get<0>(nll_loss2d_forward(self, target, weight, reduction, ignore));
+}
+Tensor nll_loss_nd_composite(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore) {
+  require(self.dim() >= 1, "Expected 1 or more dimensions (got {})", self.dim());
+  if (self.dim() <= 2) return nll_loss(self, target, weight, reduction, ignore);
+  if (self.dim() == 4) return nll_loss2d(self, target, weight, reduction, ignore);
+  // Other ranks are seen as [N, C, 1, rest].
+  SymInts sizes(self.sizes()), rest(target.sizes());
+  SymInt inner = 1;
+  for (size_t d = 2; d < sizes.size(); ++d) inner = inner * sizes[d];
+  Tensor seen = reshape(self, {sizes[0], sizes[1], 1, inner}), labels = reshape(target, {sizes[0], 1, inner});
+  Tensor loss = nll_loss2d(seen, labels, weight, reduction, ignore);
+  return reduction == kNone ? view(loss, rest) : loss;
+}
+
+// Targets that are probabilities, or smoothed labels.
+Tensor cross_entropy_of_probabilities(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, double smoothing) {
+  int64_t class_dim = self.dim() == 1 ? 0 : 1;
+  Tensor input = log_softmax(self, class_dim);
+  Tensor wanted = smoothing > 0 ? target * (1 - smoothing) + Scalar(smoothing / static_cast<double>(guard_int(self.size(class_dim)))) : target;
+  if (weight.defined()) {
+    SymInts shape(static_cast<size_t>(self.dim()), 1);
+    shape[static_cast<size_t>(class_dim)] = weight.numel();
+    wanted = wanted * reshape(weight, shape);
+  }
+  Tensor product = input * wanted;
+  if (reduction == kNone) return -sum(product, {class_dim});
+  Tensor total = -sum(product);
+  if (reduction == kSum) return total;
+  return total / Scalar(class_dim == 0 ? SymInt(1) : self.numel() / self.size(1));
+}
+Tensor cross_entropy_of_labels(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore, double smoothing) {
+  int64_t class_dim = self.dim() == 1 ? 0 : 1;
+  Tensor input = log_softmax(self, class_dim);
+  Tensor nll = nll_loss_nd(input, target, weight, reduction, ignore);
+  if (smoothing == 0) return nll;
+  Tensor smooth;
+  if (weight.defined()) {
+    SymInts shape(static_cast<size_t>(self.dim()), 1);
+    shape[static_cast<size_t>(class_dim)] = weight.numel();
+    smooth = -sum(input * reshape(weight, shape), {class_dim});
+  } else {
+    smooth = -sum(input, {class_dim});
+  }
+  Tensor counted = target != Scalar(ignore);
+  smooth = where(counted, smooth, Scalar(0));
+  Tensor reduced_smooth = smooth;
+  if (reduction == kSum) reduced_smooth = sum(smooth);
+  if (reduction == kMean) {
+    Tensor norm = sum(counted.to(input.dtype()));
+    if (weight.defined()) {
+      Tensor labels = where(counted, target, Scalar(0));
+      Tensor weights = view(index_select(weight, 0, flatten(labels)), labels.sizes());
+      norm = sum(where(counted, weights, Scalar(0)));
+    }
+    reduced_smooth = sum(smooth) / norm;
+  }
+  double share = smoothing / static_cast<double>(guard_int(self.size(class_dim)));
+  return nll * (1 - smoothing) + reduced_smooth * share;
+}
+Tensor cross_entropy_composite(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore, double smoothing) {
+  require(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: {}", smoothing);
+  require(self.dim() >= 1, "cross_entropy: expected an input with a class dim, but got {}", describe(self));
+  if (same_sizes(self.sizes(), target.sizes())) {
+    require(is_floating(target.dtype()), "Expected floating point type for target with class probabilities, got {}", dtype_name(target.dtype()));
+    return cross_entropy_of_probabilities(self, target, weight, reduction, smoothing);
+  }
+  return cross_entropy_of_labels(self, target, weight, reduction, ignore, smoothing);
+}
+
+Samples nll_samples() {
+  return {{"mean", {f64({3, 4}), i64({3}, 0, 4), Value(), 1, -100}}, {"weighted", {f64({3, 4}), i64({3}, 0, 4), positive({4}), 2, -100}}, {"none", {f64({3, 4}), i64({3}, 0, 4), Value(), 0, 1}}};
+}
+Samples nll2d_samples() { return {{"mean", {f64({2, 3, 2, 2}), i64({2, 2, 2}, 0, 3), Value(), 1, -100}}, {"none", {f64({2, 3, 2, 2}), i64({2, 2, 2}, 0, 3), Value(), 0, -100}}}; }
+
+template <auto backward>
+Grads nll_vjp(const Vjp& v) {
+  return {backward(v.grad(0), v.input(0), v.input(1), v.has(2) ? v.input(2) : Tensor(), v.arg<int64_t>(3), v.arg<SymInt>(4), v.output(1)), Tensor(), Tensor()};
+}
+// The backward is linear in grad and does not depend on the values of self: its transpose is the loss itself.
+template <auto forward>
+Grads nll_backward_vjp(const Vjp& v) {
+  int64_t reduction = v.arg<int64_t>(4);
+  Tensor weight = v.has(3) ? v.input(3) : Tensor();
+  Tensor to_grad = std::get<0>(forward(v.grad(), v.input(2), weight, reduction == kMean ? int64_t{kSum} : reduction, v.arg<SymInt>(5)));
+  if (reduction == kMean) to_grad = to_grad / v.input(6);
+  return {to_grad, zeros_like(v.grad()), Tensor(), Tensor(), Tensor()};
+}
+
+}  // namespace
+
+WEFT_OPERATOR(mse_loss) = {
+    .schema = "aten::mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+    .out = "aten::mse_loss.out(Tensor self, Tensor target, int reduction=1, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kAutocastWide,
+    .meta = function<&mse_meta>(),
+    .kernel = structured<&mse_meta, &mse_into>(),
+    .vjp = {.saves = inputs(0, 1),
+            .rule = [](const Vjp& v) {
+              Tensor self = v.input(0), target = v.input(1);
+              Tensor grad = mse_loss_backward(v.grad(), self, target, v.arg<int64_t>(2));
+              return Grads{v.wants(0) ? grad : Tensor(), v.wants(1) ? -grad : Tensor()};
+            }},
+    .batch = loop_batch,
+    .samples = [] { return Samples{{"mean", {f64({3, 4}), f64({3, 4})}}, {"none", {f64({3}), f64({3}), 0}}, {"sum", {f64({3}), f64({3}), 2}}}; },
+};
+
+WEFT_OPERATOR(mse_loss_backward) = {
+    .schema = "aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    .out = "aten::mse_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .meta = function<&mse_backward_meta>(),
+    .kernel = structured<&mse_backward_meta, &mse_backward_into>(),
+    .vjp = {.saves = inputs(0, 1, 2),
+            .rule = [](const Vjp& v) {
+              Tensor grad = v.input(0), difference = v.input(1) - v.input(2);
+              Scalar norm = v.arg<int64_t>(3) == kMean ? Scalar(true_div(SymInt(2), difference.numel())) : Scalar(2);
+              Tensor to_self = v.grad() * grad * norm;
+              return Grads{v.grad() * difference * norm, to_self, -to_self};
+            }},
+    .batch = loop_batch,
+    .samples = [] { return Samples{{"mean", {f64({}), f64({3, 4}), f64({3, 4}), 1}}, {"none", {f64({3}), f64({3}), f64({3}), 0}}}; },
+};
+
+WEFT_OPERATOR(nll_loss_forward) = {
+    .schema = "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+    .out = "aten::nll_loss_forward.output(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
+    .traits = Traits::kAutocastWide,
+    .meta = function<&nll_meta<false>>(),
+    .kernel = structured<&nll_meta<false>, &nll_into>(),
+    .vjp = {.saves = inputs(0, 1, 2) | outputs(1), .rule = nll_vjp<static_cast<Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&, const Tensor&)>(&nll_loss_backward)>, .differentiable_results = 1},
+    .batch = loop_batch,
+    .samples = nll_samples,
+};
+
+WEFT_OPERATOR(nll_loss_backward) = {
+    .schema = "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+    .out = "aten::nll_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .meta = function<&nll_backward_meta<false>>(),
+    .kernel = structured<&nll_backward_meta<false>, &nll_backward_into>(),
+    .vjp = {.saves = inputs(2, 3, 6), .rule = nll_backward_vjp<static_cast<std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&)>(&nll_loss_forward)>},
+    .batch = loop_batch,
+    .samples = [] { return Samples{{"mean", {f64({}), f64({3, 4}), i64({3}, 0, 4), Value(), 1, -100, positive({})}}}; },
+};
+
+WEFT_OPERATOR(nll_loss2d_forward) = {
+    .schema = "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
+    .out = "aten::nll_loss2d_forward.output(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
+    .traits = Traits::kAutocastWide,
+    .meta = function<&nll_meta<true>>(),
+    .kernel = structured<&nll_meta<true>, &nll_into>(),
+    .vjp = {.saves = inputs(0, 1, 2) | outputs(1), .rule = nll_vjp<static_cast<Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&, const Tensor&)>(&nll_loss2d_backward)>, .differentiable_results = 1},
+    .batch = loop_batch,
+    .samples = nll2d_samples,
+};
+
+WEFT_OPERATOR(nll_loss2d_backward) = {
+    .schema = "aten::nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+    .out = "aten::nll_loss2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .meta = function<&nll_backward_meta<true>>(),
+    .kernel = structured<&nll_backward_meta<true>, &nll_backward_into>(),
+    .vjp = {.saves = inputs(2, 3, 6), .rule = nll_backward_vjp<static_cast<std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&)>(&nll_loss2d_forward)>},
+    .batch = loop_batch,
+    .samples = [] { return Samples{{"mean", {f64({}), f64({2, 3, 2, 2}), i64({2, 2, 2}, 0, 3), Value(), 1, -100, positive({})}}}; },
+};
+
+WEFT_OPERATOR(nll_loss) = {
+    .schema = "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+    .out = "aten::nll_loss.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, *, Tensor(a!) out) -> Tensor(a!)",
+    .composite = composite<&nll_loss_composite>(),
+    .samples = nll_samples,
+};
+
+WEFT_OPERATOR(nll_loss2d) = {
+    .schema = "aten::nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+    .out = "aten::nll_loss2d.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, *, Tensor(a!) out) -> Tensor(a!)",
+    .composite = composite<&nll_loss2d_composite>(),
+    .samples = nll2d_samples,
+};
+
+WEFT_OPERATOR(nll_loss_nd) = {
+    .schema = "aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+    .composite = {.functional = function<&nll_loss_nd_composite>()},
+    .samples = nll_samples,
+};
+
+WEFT_OPERATOR(cross_entropy_loss) = {
+    .schema = "aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
+    .composite = {.functional = function<&cross_entropy_composite>()},
+    .samples = [] { return Samples{{"labels", {f64({3, 4}), i64({3}, 0, 4)}}, {"probabilities", {f64({3, 4}), make({3, 4}, kFloat64, 0, 1)}}}; },
+};
+
+}  // namespace weft::ops

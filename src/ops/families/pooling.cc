@@ -1,0 +1,434 @@
+// Pooling over windows of two spatial dims.
+#include "ops/support/family.h"
+#include "ops/support/fill.h"
+#include "weft/base/parallel.h"
+
+namespace weft::ops {
+namespace {
+
+using MaybeInt = std::optional<int64_t>;
+
+struct Window {
+  int64_t kernel[2], stride[2], padding[2], dilation[2];
+  bool ceil;
+};
+
+Window window_of(const char* op, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil) {
+  Window w;
+  Ints k = expand_param(kernel, 2, op, "kernel_size"), s = stride.empty() ? k : expand_param(stride, 2, op, "stride"), p = expand_param(padding, 2, op, "padding"),
+       d = expand_param(dilation, 2, op, "dilation");
+  for (size_t i = 0; i < 2; ++i) {
+    require(k[i] > 0, "kernel size should be greater than zero, but got kH: {} kW: {}", k[0], k[1]);
+    require(s[i] > 0, "stride should be greater than zero, but got dH: {} dW: {}", s[0], s[1]);
+    require(d[i] > 0, "dilation should be greater than zero, but got dilationH: {} dilationW: {}", d[0], d[1]);
+    require(p[i] >= 0 && p[i] <= ((k[i] - 1) * d[i] + 1) / 2, "pad should be at most half of effective kernel size, but got pad={}, kernel_size={} and dilation={}", p[i], k[i], d[i]);
+    w.kernel[i] = k[i];
+    w.stride[i] = s[i];
+    w.padding[i] = p[i];
+    w.dilation[i] = d[i];
+  }
+  w.ceil = ceil;
+  return w;
+}
+
+SymInt pooled(const SymInt& in, const Window& w, size_t i) {
+  SymInt span = in + 2 * w.padding[i] - w.dilation[i] * (w.kernel[i] - 1) - 1;
+  if (!w.ceil) return floor_div(span, w.stride[i]) + 1;
+  SymInt out = floor_div(span + w.stride[i] - 1, w.stride[i]) + 1;
+  // The last window must start inside the input or its left padding.
+  if (guard_or((out - 1) * w.stride[i] >= in + w.padding[i], false)) out = out - 1;
+  return out;
+}
+
+void check_pool_input(const char* op, const Tensor& self) {
+  require(self.dim() == 3 || self.dim() == 4, "{}: expected 3D (unbatched) or 4D (batched) input, but got sizes: {}", op, describe_sizes(self.sizes()));
+  for (int64_t d = self.dim() - 3; d < self.dim(); ++d)
+    require(!guard_or(self.size(d) == 0, false), "{}: Expected input to have non-zero size for non-batch dimensions, but got {}", op, describe_sizes(self.sizes()));
+}
+
+// The result keeps the memory format of the input.
+TensorSpec pooled_spec(const Tensor& self, SymInts sizes, DType dtype) {
+  bool last = self.dim() == 4 && self.is_contiguous(MemoryFormat::kChannelsLast) && !self.is_contiguous();
+  SymInts strides = last ? strides_of_format(sizes, MemoryFormat::kChannelsLast) : contiguous_strides(sizes);
+  return {dtype, self.device(), std::move(sizes), std::move(strides)};
+}
+SymInts pooled_sizes(const char* op, const Tensor& self, const Window& w) {
+  check_pool_input(op, self);
+  SymInts sizes(self.sizes());
+  size_t n = sizes.size();
+  for (size_t i = 0; i < 2; ++i) {
+    SymInt& size = sizes[n - 2 + i];
+    size = pooled(size, w, i);
+    require(size.is_symbolic() || size.plain() > 0, "Given input size: {}. Calculated output size is too small", describe_sizes(self.sizes()));
+  }
+  return sizes;
+}
+
+// Planes in memory of their own: [planes, height, width] of double or float.
+Tensor planes_of(const Tensor& t, DType dtype) {
+  if (t.is_contiguous() && t.dtype() == dtype) return t;
+  Tensor copy = allocate_contiguous(t.sizes(), dtype);
+  copy_values(copy, t);
+  return copy;
+}
+struct Planes {
+  int64_t count, height, width;
+};
+Planes planes(const Tensor& t) {
+  IntSpan s = t.plain_sizes();
+  size_t n = s.size();
+  Planes p{1, s[n - 2], s[n - 1]};
+  for (size_t d = 0; d + 2 < n; ++d) p.count *= s[d];
+  return p;
+}
+
+struct Span {
+  int64_t first, last;
+};
+// The part of window `o` that lies inside [0, size).
+Span inside(const Window& w, size_t i, int64_t o, int64_t size) {
+  int64_t first = o * w.stride[i] - w.padding[i], last = std::min(first + (w.kernel[i] - 1) * w.dilation[i] + 1, size);
+  while (first < 0) first += w.dilation[i];
+  return {first, last};
+}
+
+template <typename F>
+void for_each_plane(int64_t planes, int64_t work, F f) {
+  parallel_for(0, planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(work, 1)), [&](int64_t first, int64_t last) {
+    for (int64_t p = first; p < last; ++p) f(p);
+  });
+}
+
+// 16-bit floats compute in f32; integers in their own type are done in f64, exact for what pooling gives.
+DType wide(DType dtype) { return dtype == kFloat64 || dtype <= kInt64 ? kFloat64 : kFloat32; }
+template <typename F>
+void visit_wide(DType dtype, F f) {
+  if (wide(dtype) == kFloat64) f.template operator()<double>();
+  else f.template operator()<float>();
+}
+
+// --- max ---------------------------------------------------------------------------------------------------------------------
+
+std::tuple<TensorSpec, TensorSpec> max_pool_meta(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil) {
+  Window w = window_of("max_pool2d", kernel, stride, padding, dilation, ceil);
+  SymInts sizes = pooled_sizes("max_pool2d", self, w);
+  require(!self.is_complex() && self.dtype() != kBool, "\"max_pool2d\" not implemented for '{}'", dtype_name(self.dtype()));
+  return {pooled_spec(self, sizes, self.dtype()), pooled_spec(self, sizes, kInt64)};
+}
+void max_pool_into(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil, const Tensor& out, const Tensor& indices) {
+  Window w = window_of("max_pool2d", kernel, stride, padding, dilation, ceil);
+  Tensor in = planes_of(self, wide(self.dtype())), values = allocate_contiguous(out.sizes(), in.dtype()), places = allocate_contiguous(out.sizes(), kInt64);
+  Planes p = planes(self), o = planes(out);
+  visit_wide(self.dtype(), [&]<typename T>() {
+    for_each_plane(p.count, o.height * o.width * w.kernel[0] * w.kernel[1], [&](int64_t plane) {
+      const T* x = in.data<T>() + plane * p.height * p.width;
+      T* y = values.data<T>() + plane * o.height * o.width;
+      int64_t* at = places.data<int64_t>() + plane * o.height * o.width;
+      for (int64_t i = 0; i < o.height; ++i)
+        for (int64_t j = 0; j < o.width; ++j) {
+          Span rows = inside(w, 0, i, p.height), columns = inside(w, 1, j, p.width);
+          int64_t best = rows.first * p.width + columns.first;
+          T largest = -std::numeric_limits<T>::infinity();
+          for (int64_t r = rows.first; r < rows.last; r += w.dilation[0])
+            for (int64_t c = columns.first; c < columns.last; c += w.dilation[1]) {
+              T value = x[r * p.width + c];
+              if (value > largest || value != value) {
+                largest = value;
+                best = r * p.width + c;
+              }
+            }
+          y[i * o.width + j] = largest;
+          at[i * o.width + j] = best;
+        }
+    });
+  });
+  copy_values(out, values);
+  copy_values(indices, places);
+}
+TensorSpec max_pool_backward_meta(const Tensor&, const Tensor& self, IntSpan, IntSpan, IntSpan, IntSpan, bool, const Tensor&) { return pooled_spec(self, SymInts(self.sizes()), self.dtype()); }
+void max_pool_backward_into(const Tensor& grad, const Tensor& self, IntSpan, IntSpan, IntSpan, IntSpan, bool, const Tensor& indices, const Tensor& out) {
+  DType type = wide(self.dtype());
+  Tensor g = planes_of(grad, type), at = planes_of(indices, kInt64), result = allocate_contiguous(out.sizes(), type);
+  fill_values(result, 0);
+  Planes p = planes(self), o = planes(grad);
+  visit_wide(self.dtype(), [&]<typename T>() {
+    for_each_plane(p.count, o.height * o.width, [&](int64_t plane) {
+      const T* from = g.data<T>() + plane * o.height * o.width;
+      const int64_t* places = at.data<int64_t>() + plane * o.height * o.width;
+      T* to = result.data<T>() + plane * p.height * p.width;
+      for (int64_t i = 0; i < o.height * o.width; ++i) to[places[i]] += from[i];
+    });
+  });
+  copy_values(out, result);
+}
+Tensor max_pool_composite(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil) {
+  return std::get<0>(max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil));
+}
+// The values of `t` at the places where the forward pool found its maxima.
+Tensor gather_planes(const Tensor& t, const Tensor& indices) {
+  Tensor flat = flatten(t, -2, -1);
+  return view(gather(flat, -1, flatten(indices, -2, -1)), indices.sizes());
+}
+
+// --- average ----------------------------------------------------------------------------------------------------------------------
+
+struct Average {
+  Window window;
+  bool include_pad;
+  MaybeInt divisor;
+};
+Average average_of(IntSpan kernel, IntSpan stride, IntSpan padding, bool ceil, bool include_pad, MaybeInt divisor) {
+  require(!divisor || *divisor != 0, "divisor must be not zero");
+  return {window_of("avg_pool2d", kernel, stride, padding, {1}, ceil), include_pad, divisor};
+}
+// Calls f(output, first and last row and column, divisor) for every window of a plane.
+template <typename F>
+void for_each_window(const Average& a, const Planes& in, const Planes& out, F f) {
+  const Window& w = a.window;
+  for (int64_t i = 0; i < out.height; ++i)
+    for (int64_t j = 0; j < out.width; ++j) {
+      int64_t r0 = i * w.stride[0] - w.padding[0], c0 = j * w.stride[1] - w.padding[1];
+      int64_t r1 = std::min(r0 + w.kernel[0], in.height + w.padding[0]), c1 = std::min(c0 + w.kernel[1], in.width + w.padding[1]);
+      int64_t padded = (r1 - r0) * (c1 - c0);
+      r0 = std::max<int64_t>(r0, 0);
+      c0 = std::max<int64_t>(c0, 0);
+      r1 = std::min(r1, in.height);
+      c1 = std::min(c1, in.width);
+      if (r0 >= r1 || c0 >= c1) {
+        f(i * out.width + j, Span{0, 0}, Span{0, 0}, int64_t{1});
+        continue;
+      }
+      int64_t divisor = a.divisor ? *a.divisor : a.include_pad ? padded : (r1 - r0) * (c1 - c0);
+      f(i * out.width + j, Span{r0, r1}, Span{c0, c1}, divisor);
+    }
+}
+TensorSpec avg_pool_meta(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, bool ceil, bool include_pad, MaybeInt divisor) {
+  Average a = average_of(kernel, stride, padding, ceil, include_pad, divisor);
+  require(!self.is_complex() && self.dtype() != kBool, "\"avg_pool2d_out_frame\" not implemented for '{}'", dtype_name(self.dtype()));
+  return pooled_spec(self, pooled_sizes("avg_pool2d", self, a.window), self.dtype());
+}
+void avg_pool_into(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, bool ceil, bool include_pad, MaybeInt divisor, const Tensor& out) {
+  Average a = average_of(kernel, stride, padding, ceil, include_pad, divisor);
+  Tensor in = planes_of(self, wide(self.dtype())), result = allocate_contiguous(out.sizes(), in.dtype());
+  Planes p = planes(self), o = planes(out);
+  visit_wide(self.dtype(), [&]<typename T>() {
+    for_each_plane(p.count, o.height * o.width * a.window.kernel[0] * a.window.kernel[1], [&](int64_t plane) {
+      const T* x = in.data<T>() + plane * p.height * p.width;
+      T* y = result.data<T>() + plane * o.height * o.width;
+      for_each_window(a, p, o, [&](int64_t at, Span rows, Span columns, int64_t count) {
+        T sum = 0;
+        for (int64_t r = rows.first; r < rows.last; ++r)
+          for (int64_t c = columns.first; c < columns.last; ++c) sum += x[r * p.width + c];
+        y[at] = sum / static_cast<T>(count);
+      });
+    });
+  });
+  copy_values(out, result);
+}
+TensorSpec avg_pool_backward_meta(const Tensor&, const Tensor& self, IntSpan, IntSpan, IntSpan, bool, bool, MaybeInt) { return pooled_spec(self, SymInts(self.sizes()), self.dtype()); }
+void avg_pool_backward_into(const Tensor& grad, const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, bool ceil, bool include_pad, MaybeInt divisor, const Tensor& out) {
+  Average a = average_of(kernel, stride, padding, ceil, include_pad, divisor);
+  DType type = wide(self.dtype());
+  Tensor g = planes_of(grad, type), result = allocate_contiguous(out.sizes(), type);
+  fill_values(result, 0);
+  Planes p = planes(self), o = planes(grad);
+  visit_wide(self.dtype(), [&]<typename T>() {
+    for_each_plane(p.count, o.height * o.width * a.window.kernel[0] * a.window.kernel[1], [&](int64_t plane) {
+      const T* from = g.data<T>() + plane * o.height * o.width;
+      T* to = result.data<T>() + plane * p.height * p.width;
+      for_each_window(a, p, o, [&](int64_t at, Span rows, Span columns, int64_t count) {
+        for (int64_t r = rows.first; r < rows.last; ++r)
+          for (int64_t c = columns.first; c < columns.last; ++c) to[r * p.width + c] += from[at] / static_cast<T>(count);
+      });
+    });
+  });
+  copy_values(out, result);
+}
+
+// --- adaptive average ---------------------------------------------------------------------------------------------------------------
+
+int64_t bin_start(int64_t i, int64_t bins, int64_t size) { return i * size / bins; }
+int64_t bin_end(int64_t i, int64_t bins, int64_t size) { return ((i + 1) * size + bins - 1) / bins; }
+TensorSpec adaptive_meta(const Tensor& self, SymIntSpan output_size) {
+  check_pool_input("adaptive_avg_pool2d", self);
+  require(output_size.size() == 2, "adaptive_avg_pool2d: output_size must be 2, but got {}", output_size.size());
+  require(is_floating(self.dtype()), "\"adaptive_avg_pool2d\" not implemented for '{}'", dtype_name(self.dtype()));
+  SymInts sizes(self.sizes());
+  for (size_t i = 0; i < 2; ++i) sizes[sizes.size() - 2 + i] = output_size[i];
+  return pooled_spec(self, sizes, self.dtype());
+}
+template <typename F>
+void for_each_bin(const Planes& in, const Planes& out, F f) {
+  for (int64_t i = 0; i < out.height; ++i)
+    for (int64_t j = 0; j < out.width; ++j)
+      f(i * out.width + j, Span{bin_start(i, out.height, in.height), bin_end(i, out.height, in.height)}, Span{bin_start(j, out.width, in.width), bin_end(j, out.width, in.width)});
+}
+void adaptive_into(const Tensor& self, SymIntSpan, const Tensor& out) {
+  Tensor in = planes_of(self, wide(self.dtype())), result = allocate_contiguous(out.sizes(), in.dtype());
+  Planes p = planes(self), o = planes(out);
+  visit_wide(self.dtype(), [&]<typename T>() {
+    for_each_plane(p.count, p.height * p.width, [&](int64_t plane) {
+      const T* x = in.data<T>() + plane * p.height * p.width;
+      for_each_bin(p, o, [&](int64_t at, Span rows, Span columns) {
+        T sum = 0;
+        for (int64_t r = rows.first; r < rows.last; ++r)
+          for (int64_t c = columns.first; c < columns.last; ++c) sum += x[r * p.width + c];
+        result.data<T>()[plane * o.height * o.width + at] = sum / static_cast<T>((rows.last - rows.first) * (columns.last - columns.first));
+      });
+    });
+  });
+  copy_values(out, result);
+}
+TensorSpec adaptive_backward_meta(const Tensor&, const Tensor& self) { return pooled_spec(self, SymInts(self.sizes()), self.dtype()); }
+void adaptive_backward_into(const Tensor& grad, const Tensor& self, const Tensor& out) {
+  DType type = wide(self.dtype());
+  Tensor g = planes_of(grad, type), result = allocate_contiguous(out.sizes(), type);
+  fill_values(result, 0);
+  Planes p = planes(self), o = planes(grad);
+  visit_wide(self.dtype(), [&]<typename T>() {
+    for_each_plane(p.count, p.height * p.width, [&](int64_t plane) {
+      T* to = result.data<T>() + plane * p.height * p.width;
+      for_each_bin(p, o, [&](int64_t at, Span rows, Span columns) {
+        T share = g.data<T>()[plane * o.height * o.width + at] / static_cast<T>((rows.last - rows.first) * (columns.last - columns.first));
+        for (int64_t r = rows.first; r < rows.last; ++r)
+          for (int64_t c = columns.first; c < columns.last; ++c) to[r * p.width + c] += share;
+      });
+    });
+  });
+  copy_values(out, result);
+}
+Tensor adaptive_composite(const Tensor& self, SymIntSpan output_size) {
+  require(output_size.size() == 2, "adaptive_avg_pool2d: output_size must be 2");
+  if (guard_or(output_size[0] == 1, false) && guard_or(output_size[1] == 1, false)) {
+    Tensor averaged = mean(self, {-1, -2}, true);
+    bool last = self.dim() == 4 && self.is_contiguous(MemoryFormat::kChannelsLast) && !self.is_contiguous();
+    if (last) return as_strided(averaged, averaged.sizes(), {averaged.size(1), 1, averaged.size(1), averaged.size(1)});
+    return averaged;
+  }
+  return _adaptive_avg_pool2d(self, output_size);
+}
+
+// The batch dim joins the batch of images, and comes back out of every result.
+Batched image_batch(const Batch& call) {
+  std::vector<Value> args(call.args().begin(), call.args().end());
+  SymInt size = call.batch_size();
+  bool unbatched = false;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!args[i].is_tensor()) continue;
+    Tensor t = with_batch_first(args[i].tensor_ref(), call.batch_dim(static_cast<int>(i)), size);
+    unbatched = t.dim() == 4;
+    args[i] = unbatched ? t : flatten(t, 0, 1);
+  }
+  Value result = weft::call(call.op(), args);
+  auto split = [&](const Value& value) -> Value {
+    Tensor t = value.to_tensor();
+    if (unbatched) return t;
+    SymInts sizes{size, floor_div(t.size(0), size)};
+    for (size_t d = 1; d < t.sizes().size(); ++d) sizes.push_back(t.sizes()[d]);
+    return reshape(t, sizes);
+  };
+  if (!result.is_sequence()) return {split(result), {0}};
+  ValueList all;
+  for (const Value& value : result.elements()) all.push_back(split(value));
+  return {Value::tuple(all), std::vector<int64_t>(all.size(), 0)};
+}
+
+Value ints(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
+Samples max_samples() { return {{"plain", {f64({1, 2, 5, 5}), ints({2, 2})}}, {"padded", {f64({2, 4, 4}), ints({3, 3}), ints({2, 2}), ints({1, 1})}}}; }
+
+}  // namespace
+
+WEFT_OPERATOR(max_pool2d_with_indices) = {
+    .schema = "aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
+    .out = "aten::max_pool2d_with_indices.out(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))",
+    .meta = function<&max_pool_meta>(),
+    .kernel = structured<&max_pool_meta, &max_pool_into>(),
+    .vjp = {.saves = inputs(0) | outputs(1),
+            .rule = [](const Vjp& v) {
+              auto kernel = boxing::Unboxed<IntSpan>(v.arg(1)), stride = boxing::Unboxed<IntSpan>(v.arg(2)), padding = boxing::Unboxed<IntSpan>(v.arg(3)), dilation = boxing::Unboxed<IntSpan>(v.arg(4));
+              return Grads{max_pool2d_with_indices_backward(v.grad(0), v.input(0), kernel.get(), stride.get(), padding.get(), dilation.get(), v.arg<bool>(5), v.output(1))};
+            },
+            .differentiable_results = 1},
+    .batch = image_batch,
+    .samples = max_samples,
+};
+
+WEFT_OPERATOR(max_pool2d_with_indices_backward) = {
+    .schema = "aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor",
+    .out = "aten::max_pool2d_with_indices_backward.grad_input(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .meta = function<&max_pool_backward_meta>(),
+    .kernel = structured<&max_pool_backward_meta, &max_pool_backward_into>(),
+    .vjp = {.saves = inputs(7), .rule = [](const Vjp& v) { return Grads{gather_planes(v.grad(), v.input(7)), zeros_like(v.grad()), Tensor()}; }},
+    .batch = image_batch,
+    .samples = [] { return Samples{{"plain", {f64({1, 1, 2, 2}), f64({1, 1, 4, 4}), ints({2, 2}), ints({2, 2}), ints({0, 0}), ints({1, 1}), false, i64({1, 1, 2, 2}, 0, 16)}}}; },
+};
+
+WEFT_OPERATOR(max_pool2d) = {
+    .schema = "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
+    .composite = {.functional = function<&max_pool_composite>()},
+    .samples = max_samples,
+};
+
+WEFT_OPERATOR(avg_pool2d) = {
+    .schema = "aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",
+    .out = "aten::avg_pool2d.out(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kLinear,
+    .meta = function<&avg_pool_meta>(),
+    .kernel = structured<&avg_pool_meta, &avg_pool_into>(),
+    .vjp = {.saves = inputs(0),
+            .rule = [](const Vjp& v) {
+              auto kernel = boxing::Unboxed<IntSpan>(v.arg(1)), stride = boxing::Unboxed<IntSpan>(v.arg(2)), padding = boxing::Unboxed<IntSpan>(v.arg(3));
+              return Grads{avg_pool2d_backward(v.grad(), v.input(0), kernel.get(), stride.get(), padding.get(), v.arg<bool>(4), v.arg<bool>(5), v.arg<MaybeInt>(6))};
+            }},
+    .batch = image_batch,
+    .samples = [] { return Samples{{"plain", {f64({1, 2, 4, 4}), ints({2, 2})}}, {"padded", {f64({2, 5, 5}), ints({3, 3}), ints({2, 2}), ints({1, 1}), true, false}}}; },
+};
+
+WEFT_OPERATOR(avg_pool2d_backward) = {
+    .schema = "aten::avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
+    .out = "aten::avg_pool2d_backward.grad_input(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .traits = Traits::kLinear,
+    .meta = function<&avg_pool_backward_meta>(),
+    .kernel = structured<&avg_pool_backward_meta, &avg_pool_backward_into>(),
+    .vjp = {.rule = [](const Vjp& v) {
+      auto kernel = boxing::Unboxed<IntSpan>(v.arg(2)), stride = boxing::Unboxed<IntSpan>(v.arg(3)), padding = boxing::Unboxed<IntSpan>(v.arg(4));
+      return Grads{avg_pool2d(v.grad(), kernel.get(), stride.get(), padding.get(), v.arg<bool>(5), v.arg<bool>(6), v.arg<MaybeInt>(7)), zeros_like(v.grad())};
+    }},
+    .batch = image_batch,
+    .samples = [] { return Samples{{"plain", {f64({1, 2, 2, 2}), f64({1, 2, 4, 4}), ints({2, 2}), ints({2, 2}), ints({0, 0}), false, true, Value()}}}; },
+};
+
+WEFT_OPERATOR(adaptive_avg_pool2d_kernel) = {
+    .schema = "aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+    .out = "aten::_adaptive_avg_pool2d.out(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kLinear,
+    .meta = function<&adaptive_meta>(),
+    .kernel = structured<&adaptive_meta, &adaptive_into>(),
+    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{_adaptive_avg_pool2d_backward(v.grad(), v.input(0))}; }},
+    .batch = image_batch,
+    .samples = [] { return Samples{{"plain", {f64({1, 2, 5, 4}), ints({2, 3})}}}; },
+};
+
+WEFT_OPERATOR(adaptive_avg_pool2d_backward) = {
+    .schema = "aten::_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor",
+    .out = "aten::_adaptive_avg_pool2d_backward.out(Tensor grad_output, Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kLinear,
+    .meta = function<&adaptive_backward_meta>(),
+    .kernel = structured<&adaptive_backward_meta, &adaptive_backward_into>(),
+    .vjp = {.saves = sizes(0),
+            .rule = [](const Vjp& v) {
+              SymIntSpan sizes = v.sizes(0);
+              return Grads{_adaptive_avg_pool2d(v.grad(), {sizes[sizes.size() - 2], sizes[sizes.size() - 1]}), zeros_like(v.grad())};
+            }},
+    .batch = image_batch,
+    .samples = [] { return Samples{{"plain", {f64({1, 2, 2, 3}), f64({1, 2, 5, 4})}}}; },
+};
+
+WEFT_OPERATOR(adaptive_avg_pool2d) = {
+    .schema = "aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
+    .out = "aten::adaptive_avg_pool2d.out(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)",
+    .composite = composite<&adaptive_composite>(),
+    .samples = [] { return Samples{{"one", {f64({1, 2, 5, 4}), ints({1, 1})}}, {"bins", {f64({1, 2, 5, 4}), ints({2, 2})}}}; },
+};
+
+}  // namespace weft::ops

@@ -1,0 +1,214 @@
+#include "weft/autograd/autograd.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "support/expect_error.h"
+#include "support/tensors.h"
+#include "weft/autograd/anomaly.h"
+#include "weft/autograd/gradcheck.h"
+
+namespace weft {
+namespace {
+
+using testing::close;
+using testing::ramp;
+using testing::values;
+using testing::vec;
+
+TEST(Backward, AddsUpInTheLeaf) {
+  Tensor x = vec({1, 2, 3}).set_requires_grad();
+  (x * x).sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{2, 4, 6}));
+  (x * 3).sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{5, 7, 9}));
+}
+
+TEST(Backward, SumsOverBroadcastDims) {
+  Tensor x = ramp({3, 1}).set_requires_grad(), y = ramp({4}).set_requires_grad();
+  (x * y).sum().backward();
+  EXPECT_TRUE(close(x.grad(), y.detach().sum().expand({3, 1})));
+  EXPECT_TRUE(close(y.grad(), x.detach().sum().expand({4})));
+}
+
+TEST(Backward, NeedsAScalarOrAGradient) {
+  Tensor x = vec({1, 2}).set_requires_grad();
+  EXPECT_ERROR((x * 2).backward(), "grad can be implicitly created only for scalar outputs");
+  EXPECT_ERROR((x * 2).backward(vec({1, 2, 3})), "Mismatch in shape");
+  EXPECT_ERROR(vec({1}).backward(), "does not require grad");
+}
+
+TEST(Backward, TwiceNeedsRetainGraph) {
+  Tensor x = vec({2}).set_requires_grad();
+  Tensor y = (x * x).sum();
+  y.backward({}, true);
+  y.backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{8}));
+  EXPECT_ERROR(y.backward(), "Trying to backward through the graph a second time");
+}
+
+TEST(Grad, LeavesGradAlone) {
+  Tensor x = vec({3}).set_requires_grad(), unused = vec({1}).set_requires_grad();
+  Tensor y = (x * x * x).sum();
+  std::vector<Tensor> g = autograd::grad({y}, {x}, {}, {.create_graph = true});
+  EXPECT_EQ(values(g[0]), (std::vector<double>{27}));
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_EQ(values(autograd::grad({g[0].sum()}, {x})[0]), (std::vector<double>{18}));
+  EXPECT_ERROR(autograd::grad({(x * 2).sum()}, {unused}), "appears to not have been used in the graph");
+  EXPECT_FALSE(autograd::grad({(x * 2).sum()}, {unused}, {}, {.allow_unused = true})[0].defined());
+  EXPECT_EQ(values(autograd::grad({(x * 2).sum()}, {unused}, {}, {.materialize_grads = true})[0]), (std::vector<double>{0}));
+}
+
+TEST(Leaf, RefusesInPlaceWrites) {
+  Tensor x = vec({1, 2}).set_requires_grad();
+  EXPECT_ERROR(x.add_(1), "a leaf Variable that requires grad is being used in an in-place operation.");
+  EXPECT_ERROR(x.view({2, 1}).add_(1), "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  NoGrad no_grad;
+  x.add_(1);
+  EXPECT_EQ(values(x), (std::vector<double>{2, 3}));
+}
+
+TEST(Saved, AWriteToASavedTensorIsFound) {
+  Tensor x = vec({1, 2}).set_requires_grad();
+  Tensor y = x * 1, z = y * y;
+  y.add_(1);
+  EXPECT_ERROR(z.sum().backward(), "modified by an inplace operation");
+  Tensor w = exp(x);
+  w.mul_(2);
+  EXPECT_ERROR(w.sum().backward(), "is at version 1; expected version 0 instead");
+}
+
+TEST(InPlace, OnABaseReachesItsViews) {
+  Tensor x = vec({1, 2, 3}).set_requires_grad();
+  Tensor base = zeros({3}, kFloat64), view = base.slice(0, 1, 3);
+  base.add_(x);  // the view was made before the base had a history
+  EXPECT_TRUE(view.requires_grad());
+  (view * view).sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{0, 4, 6}));
+}
+
+TEST(InPlace, OnAViewReachesTheBase) {
+  Tensor x = vec({5}).set_requires_grad();
+  Tensor base = vec({1, 2, 3}).clone();
+  base.select(0, 1).mul_(x.select(0, 0));
+  EXPECT_EQ(values(base), (std::vector<double>{1, 10, 3}));
+  (base * vec({1, 10, 100})).sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{20}));
+}
+
+TEST(InPlace, ChainOfViewsAndWritesMatchesTheFunctionalProgram) {
+  Tensor x = ramp({2, 3}).set_requires_grad(), y = ramp({2, 3}).set_requires_grad();
+  Tensor a = x * 1;
+  Tensor v = a.transpose(0, 1).select(0, 1);
+  v.mul_(2);
+  a.add_(1);
+  (a * a * v.sum()).sum().backward();
+  Tensor scale = from_data(std::vector<double>{1, 2, 1, 1, 2, 1}, {2, 3});
+  Tensor b = y * scale + 1;
+  (b * b * b.select(1, 1).sum()).sum().backward();
+  EXPECT_TRUE(close(x.grad(), y.grad()));
+}
+
+TEST(InPlace, MultiOutputAndNoGradViewsAreRefused) {
+  Tensor x = ramp({4}).set_requires_grad(), y = x * 1;
+  Tensor part = y.split(2)[0];
+  EXPECT_ERROR(part.add_(1), "This view is the output of a function that returns multiple views");
+  Tensor hidden;
+  {
+    NoGrad no_grad;
+    hidden = y.select(0, 0);
+  }
+  EXPECT_ERROR(hidden.add_(x.select(0, 1)), "A view was created in no_grad mode");
+}
+
+TEST(Detach, SharesMemoryAndNoHistory) {
+  Tensor x = vec({1, 2}).set_requires_grad(), d = x.detach();
+  EXPECT_FALSE(d.requires_grad());
+  EXPECT_EQ(d.storage(), x.storage());
+  EXPECT_TRUE((x * 2).detach().is_leaf());
+}
+
+TEST(Hooks, SeeAndReplaceGradients) {
+  Tensor x = vec({1, 2}).set_requires_grad(), y = x * 2;
+  std::vector<double> seen;
+  auto handle = autograd::register_hook(y, [&](const Tensor& g) {
+    seen = values(g);
+    return g * 10;
+  });
+  y.sum().backward();
+  EXPECT_EQ(seen, (std::vector<double>{1, 1}));
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{20, 20}));
+  handle.remove();
+  x.set_grad({});
+  (x * 2).sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{2, 2}));
+}
+
+TEST(Hooks, RetainGradKeepsAnInnerGradient) {
+  Tensor x = vec({3}).set_requires_grad(), y = x * x;
+  autograd::retain_grad(y);
+  (y * 5).sum().backward();
+  EXPECT_EQ(values(y.grad()), (std::vector<double>{5}));
+}
+
+TEST(Anomaly, StopsAtTheFirstNan) {
+  Tensor x = vec({0}).set_requires_grad();
+  DetectAnomaly detect;
+  Tensor y = sqrt(x) * 0;
+  EXPECT_ERROR(y.sum().backward(), "returned nan values in its 0th output");
+}
+
+TEST(Engine, AChainOfAMillionRunsAndIsFreedWithoutDeepRecursion) {
+  Tensor x = vec({1}).set_requires_grad();
+  Tensor y = x;
+  for (int i = 0; i < 1000000; ++i) y = y + 1;
+  y.sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{1}));
+}
+
+TEST(Engine, ReleasesSavedTensorsAsItGoes) {
+  Tensor x = ramp({64}).set_requires_grad();
+  Tensor y = exp(x);
+  uint32_t before = y.storage()->use_count();
+  Tensor z = (y * y).sum();
+  EXPECT_GT(y.storage()->use_count(), before);
+  z.backward();
+  EXPECT_LE(y.storage()->use_count(), before + 1);
+}
+
+TEST(Engine, SeveralThreadsAddToOneLeaf) {
+  Tensor x = vec({1, 1}).set_requires_grad();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i) (x * 2).sum().backward();
+    });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{400, 400}));
+}
+
+TEST(Engine, GradientsOfComplexNumbersFollowPyTorch) {
+  Tensor z = full({1}, Complex<double>(3, 4), kComplex128).set_requires_grad();
+  abs(z).sum().backward();
+  Complex<double> g = z.grad().item().to_complex();
+  EXPECT_NEAR(g.re, 0.6, 1e-12);
+  EXPECT_NEAR(g.im, 0.8, 1e-12);
+}
+
+TEST(NotImplemented, OutFormsDoNotDifferentiate) {
+  Tensor x = vec({1}).set_requires_grad(), out = vec({0});
+  EXPECT_ERROR(add_out(out, x, x), "functions with out=... arguments don't support automatic differentiation");
+}
+
+TEST(Gradcheck, AgreesAndFindsAWrongDerivative) {
+  Tensor x = ramp({2, 3}).set_requires_grad();
+  autograd::gradcheck([](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0]) * sin(in[0])}; }, {x});
+  autograd::gradgradcheck([](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0]) * sin(in[0])}; }, {x});
+  // detach hides half of the derivative.
+  auto wrong = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * in[0].detach()}; };
+  EXPECT_ERROR(autograd::gradcheck(wrong, {x}), "but finite differences give");
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,52 @@
+// No code of an instruction set may replace another's at link time: the files of an instruction set define no
+// weak symbol that does not carry a type of theirs in its name.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace {
+
+// Object files of the AVX2 sources, wherever this build put them.
+std::vector<std::string> avx2_objects() {
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(WEFT_BINARY_DIR)) {
+    std::string path = entry.path().string();
+    if (path.ends_with("_avx2.cc.o") || path.ends_with("_avx2.o")) found.push_back(path);
+  }
+  return found;
+}
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = popen(command.c_str(), "r");
+  char buffer[4096];
+  while (pipe && fgets(buffer, sizeof(buffer), pipe)) text += buffer;
+  if (pipe) pclose(pipe);
+  return text;
+}
+
+TEST(Symbols, WeakOnesOfAnInstructionSetNameIt) {
+  if (output_of("nm --version").empty()) GTEST_SKIP() << "no nm here";
+  std::vector<std::string> objects = avx2_objects();
+  if (objects.empty()) GTEST_SKIP() << "no AVX2 files in this build";
+  for (const std::string& object : objects) {
+    std::string symbols = output_of("nm --defined-only '" + object + "'");
+    EXPECT_FALSE(symbols.empty()) << object;
+    for (size_t at = 0; at < symbols.size();) {
+      size_t end = symbols.find('\n', at);
+      std::string line = symbols.substr(at, end - at);
+      at = end + 1;
+      if (line.size() < 20) continue;
+      bool is_weak = line[17] == 'W' || line[17] == 'V' || line[17] == 'u';
+      // Mangled: 4avx2 is the namespace `avx2`.
+      // The compiler's own reference to its exception routine is data, the same for all.
+      bool is_fine = line.find("4avx2") != std::string::npos || line.find("DW.ref.") != std::string::npos;
+      EXPECT_TRUE(!is_weak || is_fine) << object << ": " << line;
+    }
+  }
+}
+
+}  // namespace

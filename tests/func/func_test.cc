@@ -1,0 +1,175 @@
+#include "weft/func/func.h"
+
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+#include "support/tensors.h"
+#include "weft/autograd/autograd.h"
+
+namespace weft {
+namespace {
+
+using testing::close;
+using testing::ramp;
+using testing::values;
+using testing::vec;
+
+Tensor cubes(const Tensor& x) { return (x * x * x).sum(); }
+
+TEST(FuncGrad, OfACube) {
+  EXPECT_EQ(values(func::grad(cubes)(vec({1, 2, 3}))), (std::vector<double>{3, 12, 27}));
+}
+
+TEST(FuncGrad, NestsToThirdOrder) {
+  auto f = [](const Tensor& x) { return x * x * x * x; };
+  Tensor x = full({}, 2.0, kFloat64);
+  EXPECT_DOUBLE_EQ(func::grad(f)(x).item().to_double(), 32);
+  EXPECT_DOUBLE_EQ(func::grad(func::grad(f))(x).item().to_double(), 48);
+  EXPECT_DOUBLE_EQ(func::grad(func::grad(func::grad(f)))(x).item().to_double(), 48);
+}
+
+TEST(FuncGrad, IsSeenByOuterAutograd) {
+  Tensor x = full({}, 3.0, kFloat64).set_requires_grad();
+  func::grad([](const Tensor& t) { return t * t * t; })(x).backward();
+  EXPECT_DOUBLE_EQ(x.grad().item().to_double(), 18);
+}
+
+TEST(FuncGrad, WantsOneScalar) {
+  EXPECT_ERROR(func::grad([](const Tensor& x) { return x * 2; })(vec({1, 2})), "return a scalar tensor");
+}
+
+TEST(FuncGrad, WritesInsideTheFunctionAreDifferentiated) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x * 1;
+    y.select(0, 0).mul_(3);
+    return (y * y).sum();
+  };
+  EXPECT_EQ(values(func::grad(f)(vec({1, 2}))), (std::vector<double>{18, 4}));
+}
+
+TEST(FuncGrad, WritesToOutsideAreRefused) {
+  Tensor outside = vec({0, 0});
+  auto f = [&](const Tensor& x) {
+    outside.add_(x);
+    return outside.sum();
+  };
+  EXPECT_ERROR(func::grad(f)(vec({1, 2})), "writes in place to a tensor that was made outside");
+}
+
+TEST(FuncVjp, PullsSeveralTimes) {
+  auto [out, pull] = func::vjp([](const Tensor& x) { return sin(x); }, {vec({0, 1})});
+  EXPECT_TRUE(close(pull({vec({1, 0})})[0], vec({1, 0})));
+  EXPECT_TRUE(close(pull({vec({0, 1})})[0], vec({0, std::cos(1.0)})));
+}
+
+// <w, J v> from forward mode must be <J^T w, v> from reverse mode.
+TEST(FuncJvp, IsTheTransposeOfTheVjp) {
+  auto f = [](const Tensor& x) { return exp(x) * sin(x) / (x * x + 1) + tanh(x).sum(); };
+  Tensor x = ramp({5}), v = ramp({5}, -2, 1), w = ramp({5}, 0, 3);
+  Tensor forward = (func::jvp(f, {x}, {v}).second[0] * w).sum();
+  Tensor reverse = (func::vjp(f, {x}).second({w})[0] * v).sum();
+  EXPECT_TRUE(close(forward, reverse));
+}
+
+TEST(FuncJvp, FollowsViewsAndWrites) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x * 2;
+    y.view({4}).select(0, 3).add_(x.select(0, 0).sum());
+    return y.transpose(0, 1);
+  };
+  Tensor x = ramp({2, 2}), v = ramp({2, 2}, 0, 1);
+  Tensor expected = (v * 2).clone();
+  expected.view({4}).select(0, 3).add_(v.select(0, 0).sum());
+  EXPECT_TRUE(close(func::jvp(f, {x}, {v}).second[0], expected.transpose(0, 1)));
+}
+
+TEST(FuncVmap, MatchesALoop) {
+  auto f = [](const Tensor& x, const Tensor& y) { return (x * y).sum() + mm(x.unsqueeze(0), y.unsqueeze(1)).sum() + softmax(x, 0); };
+  Tensor x = ramp({4, 3}), y = ramp({3, 4});
+  Tensor batched = func::vmap(f, {.in_dims = {0, 1}})(x, y);
+  for (int64_t i = 0; i < 4; ++i) EXPECT_TRUE(close(batched.select(0, i), f(x.select(0, i), y.select(1, i))));
+}
+
+TEST(FuncVmap, OutDimsAndUnmappedArguments) {
+  Tensor x = ramp({4, 3}), w = ramp({3});
+  Tensor r = func::vmap([](const Tensor& a, const Tensor& b) { return a * b; }, {.in_dims = {0, func::kNoDim}, .out_dims = {1}})(x, w);
+  EXPECT_TRUE(close(r, (x * w).transpose(0, 1)));
+  Tensor constant = func::vmap([&](const Tensor&) { return w; })(x);
+  EXPECT_TRUE(close(constant, w.expand({4, 3})));
+}
+
+TEST(FuncVmap, InPlaceOnTheBatch) {
+  Tensor x = ramp({3, 2});
+  Tensor r = func::vmap([](const Tensor& a) {
+    Tensor b = a * 1;
+    b.select(0, 0).add_(5);
+    return b;
+  })(x);
+  EXPECT_TRUE(close(r.select(1, 0), x.select(1, 0) + 5));
+  Tensor outside = zeros({2}, kFloat64);
+  EXPECT_ERROR(func::vmap([&](const Tensor& a) { return outside.add_(a); })(x), "is not possible because there exists a Tensor");
+}
+
+TEST(FuncVmap, Randomness) {
+  auto f = [](const Tensor& x) { return x + rand({2}, kFloat64); };
+  Tensor x = zeros({3, 2}, kFloat64);
+  EXPECT_ERROR(func::vmap(f)(x), "randomness error mode");
+  Tensor same = func::vmap(f, {.randomness = func::Randomness::kSame})(x);
+  EXPECT_TRUE(close(same.select(0, 0), same.select(0, 1)));
+  Tensor different = func::vmap(f, {.randomness = func::Randomness::kDifferent})(x);
+  EXPECT_FALSE(close(different.select(0, 0), different.select(0, 1)));
+}
+
+TEST(FuncVmap, SaysWhatIsWrong) {
+  EXPECT_ERROR(func::vmap([](const Tensor& a, const Tensor& b) { return a + b; })(ramp({3}), ramp({4})), "same size in the mapped dimension");
+  EXPECT_ERROR(func::vmap([](const Tensor& a) { return a; })(ramp({})), "of dimensionality 0");
+  EXPECT_ERROR(func::vmap([](const Tensor& a) { return a * a.item(); })(ramp({3})), "vmap");
+}
+
+TEST(FuncVmap, PerSampleGradients) {
+  Tensor w = ramp({3}), x = ramp({5, 3});
+  auto loss = [](const Tensor& weights, const Tensor& sample) { return pow((weights * sample).sum(), 2); };
+  Tensor g = func::vmap(func::grad(loss), {.in_dims = {func::kNoDim, 0}})(w, x);
+  for (int64_t i = 0; i < 5; ++i) {
+    Tensor xi = x.select(0, i);
+    EXPECT_TRUE(close(g.select(0, i), 2 * (w * xi).sum() * xi));
+  }
+}
+
+TEST(FuncJacobian, ForwardAndReverseAgree) {
+  auto f = [](const Tensor& x) { return sin(x).unsqueeze(1) * x + exp(x).sum(); };
+  Tensor x = ramp({3});
+  Tensor reverse = func::jacrev(f)(x), forward = func::jacfwd(f)(x);
+  EXPECT_EQ(describe_sizes(reverse.sizes()).str(), "[3, 3, 3]");
+  EXPECT_TRUE(close(forward, reverse));
+}
+
+TEST(FuncJacobian, HessianOfACubic) {
+  Tensor x = vec({1, 2, 3});
+  Tensor h = func::hessian(cubes)(x), wanted = zeros({3, 3}, kFloat64);
+  wanted.diagonal().copy_(6 * x);
+  EXPECT_TRUE(close(h, wanted));
+}
+
+// Random programs under random nestings: whatever the order, derivatives of a product of transforms agree.
+TEST(FuncNesting, VmapOfGradIsGradOfVmapSummed) {
+  auto f = [](const Tensor& x) { return (exp(x) * tanh(x)).sum(); };
+  Tensor x = ramp({4, 3});
+  Tensor a = func::vmap(func::grad(f))(x);
+  Tensor b = func::grad([&](const Tensor& t) { return func::vmap(f)(t).sum(); })(x);
+  EXPECT_TRUE(close(a, b));
+  Tensor c = func::vmap(func::vmap(func::grad([](const Tensor& t) { return exp(t) * tanh(t); })))(x);
+  EXPECT_TRUE(close(a, c));
+  auto forward = [&](const Tensor& t) { return func::jvp(func::grad(f), {t}, {ones_like(t)}).second[0]; };
+  auto reverse = [&](const Tensor& t) { return func::grad([&](const Tensor& u) { return func::grad(f)(u).sum(); })(t); };
+  EXPECT_TRUE(close(func::vmap(forward)(x), func::vmap(reverse)(x)));
+}
+
+TEST(FuncState, IsRestoredWhenAFunctionThrows) {
+  EXPECT_ERROR(func::vmap(func::grad([](const Tensor& x) -> Tensor { fail("stop {}", x.dim()); }))(ramp({3, 2})), "stop 1");
+  EXPECT_EQ(values(func::grad(cubes)(vec({1}))), (std::vector<double>{3}));
+  EXPECT_FALSE((vec({1}) * 2).requires_grad());
+}
+
+}  // namespace
+}  // namespace weft

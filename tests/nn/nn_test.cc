@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+#include "support/tensors.h"
+#include "weft/autograd/autograd.h"
+#include "weft/nn/layers.h"
+#include "weft/nn/optim.h"
+
+namespace weft {
+namespace {
+
+using testing::close;
+using testing::ramp;
+using testing::values;
+using testing::vec;
+
+struct Net : nn::Module {
+  nn::Linear fc1 = child("fc1", nn::Linear(3, 4));
+  nn::Sequential tail = child("tail", nn::Sequential(nn::ReLU(), nn::Linear(4, 2, {.bias = false})));
+  Tensor scale = buffer("scale", ones({1}));
+  Tensor forward(Tensor x) { return tail(fc1(x)) * scale; }
+  WEFT_ARGS(x)
+};
+
+TEST(ModuleTest, NamesInOrder) {
+  Net net;
+  std::vector<std::string> names;
+  for (const auto& entry : net.state_dict()) names.push_back(entry.first);
+  EXPECT_EQ(names, (std::vector<std::string>{"scale", "fc1.weight", "fc1.bias", "tail.1.weight"}));
+  EXPECT_EQ(net.parameters().size(), 3u);
+  EXPECT_STREQ(Net::argument_names(), "x");
+}
+
+TEST(ModuleTest, CopiesShareAndStateLoads) {
+  Net a, b;
+  Net copy = a;
+  b.load_state_dict(a.state_dict());
+  Tensor x = ramp({5, 3}).to(kFloat32);
+  EXPECT_TRUE(close(a(x), b(x)));
+  EXPECT_TRUE(copy.fc1.weight.is_same(a.fc1.weight));
+  auto state = a.state_dict();
+  state[1].first = "other";
+  EXPECT_ERROR(b.load_state_dict(state), "missing names: [fc1.weight]; unexpected names: [other]");
+  state = a.state_dict();
+  state[1].second = ones({2});
+  EXPECT_ERROR(b.load_state_dict(state), "fc1.weight: the file has f32[2], the module f32[4, 3]");
+}
+
+TEST(ModuleTest, ToCastsInPlace) {
+  Net net;
+  Tensor weight = net.fc1.weight;
+  net.to(kFloat64);
+  EXPECT_EQ(weight.dtype(), kFloat64);
+  EXPECT_EQ(net(ramp({2, 3})).dtype(), kFloat64);
+}
+
+TEST(ModuleTest, TrainAndEvalReachChildren) {
+  nn::Sequential net(nn::Dropout(0.5), nn::Dropout(0.5));
+  Tensor x = ones({1000});
+  net.eval();
+  EXPECT_TRUE(close(net(x), x));
+  net.train();
+  EXPECT_FALSE(close(net(x), x));
+}
+
+TEST(ModuleTest, HooksRunAroundForward) {
+  nn::Linear fc(2, 2);
+  int calls = 0;
+  uint64_t id = fc.register_forward_hook([&](const std::vector<Tensor>& in, Tensor& out) {
+    ++calls;
+    EXPECT_EQ(in.size(), 1u);
+    out = out * 0;
+  });
+  EXPECT_EQ(values(fc(ones({1, 2}))), (std::vector<double>{0, 0}));
+  fc.remove_hook(id);
+  fc(ones({1, 2}));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(BatchNormTest, KeepsRunningStatistics) {
+  nn::BatchNorm2d norm(1);
+  Tensor x = vec({1, 2, 3, 4}).to(kFloat32).view({4, 1, 1, 1});
+  norm(x);
+  EXPECT_NEAR(values(norm.running_mean)[0], 0.25, 1e-6);
+  EXPECT_NEAR(values(norm.running_var)[0], 0.9 + 0.1 * 5.0 / 3, 1e-6);
+  EXPECT_EQ(values(norm.num_batches_tracked), (std::vector<double>{1}));
+}
+
+// PyTorch 2.13: p = [1, -2], loss = sum(p^3 / 3), 3 steps each.
+TEST(OptimTest, SgdMatchesPyTorch) {
+  Tensor p = vec({1, -2}).set_requires_grad();
+  optim::SGD sgd({p}, {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01});
+  for (int i = 0; i < 3; ++i) {
+    sgd.zero_grad();
+    (pow(p, 3) / 3).sum().backward();
+    sgd.step();
+  }
+  // w: the recurrence written out.
+  double w[2] = {1, -2}, m[2] = {0, 0};
+  for (int i = 0; i < 3; ++i)
+    for (int k = 0; k < 2; ++k) {
+      double g = w[k] * w[k] + 0.01 * w[k];
+      m[k] = i == 0 ? g : 0.9 * m[k] + g;
+      w[k] -= 0.1 * m[k];
+    }
+  EXPECT_TRUE(close(p.detach(), vec({w[0], w[1]})));
+}
+
+TEST(OptimTest, AdamWMovesByTheSignAtFirst) {
+  Tensor p = vec({1, -2}).set_requires_grad();
+  optim::AdamW adam({p}, {.lr = 0.1, .weight_decay = 0});
+  (p * vec({3, -5})).sum().backward();
+  adam.step();
+  EXPECT_TRUE(close(p.detach(), vec({0.9, -1.9}), 1e-6));
+  EXPECT_ERROR(optim::SGD({}), "empty parameter list");
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,114 @@
+// Derivatives against finite differences: first order, second order where formulas can be differentiated again.
+#include "ops/gradient_support.h"
+
+namespace weft::table {
+namespace {
+
+bool may_be_differentiated(const Operator& op) {
+  return !op.has(Traits::kNotDifferentiable) && !op.has(Traits::kRandom) && !op.has(Traits::kUninitialized) && !is_mutable(op);
+}
+
+bool is_wide(const Tensor& tensor) { return tensor.dtype() == kFloat64 || tensor.dtype() == kComplex128; }
+
+// A recorded call: its results that carry gradients, and their places among all results.
+struct Recorded {
+  std::vector<Tensor> leaves, outputs, weights;
+  std::vector<size_t> places;
+};
+
+Recorded record(const Operator& op, const std::vector<Value>& args) {
+  Recorded recorded;
+  recorded.leaves = differentiable_in(args);
+  for (const Tensor& leaf : recorded.leaves) leaf.set_requires_grad();
+  std::vector<Tensor> results = tensors_in(call(op, args));
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].requires_grad()) continue;
+    recorded.outputs.push_back(results[i]);
+    recorded.places.push_back(i);
+  }
+  return recorded;
+}
+void stop_recording(const Recorded& recorded) {
+  for (const Tensor& leaf : recorded.leaves) leaf.set_requires_grad(false);
+}
+
+// The weighted sum of the results at `places`.
+double value_of(const Operator& op, const std::vector<Value>& args, const std::vector<size_t>& places) {
+  GradModeScope no_grad(false);
+  std::vector<Tensor> results = tensors_in(call(op, args));
+  double sum = 0;
+  for (size_t place : places) sum += weighted_sum(results[place]);
+  return sum;
+}
+
+std::vector<Tensor> gradients(const Recorded& recorded, bool create_graph) {
+  std::vector<Tensor> weights;
+  for (const Tensor& output : recorded.outputs) weights.push_back(weights_like(output));
+  return autograd::grad(recorded.outputs, recorded.leaves, weights, {.create_graph = create_graph, .allow_unused = true});
+}
+
+TEST(Gradients, AgreeWithFiniteDifferences) {
+  auto check = [](const Case& one, std::vector<std::string>& texts) {
+    std::vector<Value> args = in_double(one.args());
+    Recorded recorded = record(*one.op, args);
+    if (recorded.leaves.empty()) return;
+    if (recorded.outputs.empty()) {
+      for (const Tensor& result : tensors_in(call(*one.op, args)))
+        if (is_differentiable(result.dtype())) return texts.push_back("no result carries a gradient");
+      return;
+    }
+    for (const Tensor& output : recorded.outputs)
+      if (!is_wide(output)) return;  // the call asks for a narrower type
+    std::vector<Tensor> got = gradients(recorded, false);
+    stop_recording(recorded);
+    for (size_t i = 0; i < recorded.leaves.size(); ++i) {
+      std::vector<double> expected = differences(recorded.leaves[i], [&] { return value_of(*one.op, args, recorded.places); });
+      compare_gradient(fmt::format("gradient {}", i), got[i], recorded.leaves[i], expected, texts);
+    }
+  };
+  expect_only(check_samples(may_be_differentiated, check), {});
+}
+
+// The weighted sum of the first-order gradients.
+double gradient_value(const Operator& op, const std::vector<Value>& args) {
+  Recorded recorded = record(op, args);
+  double sum = 0;
+  for (const Tensor& gradient : gradients(recorded, false))
+    if (gradient.defined()) sum += weighted_sum(gradient);
+  stop_recording(recorded);
+  return sum;
+}
+
+TEST(Gradients, OfGradientsAgreeWithFiniteDifferences) {
+  std::vector<std::string> first_order_only;
+  auto check = [&](const Case& one, std::vector<std::string>& texts) {
+    std::vector<Value> args = in_double(one.args());
+    Recorded recorded = record(*one.op, args);
+    if (recorded.leaves.empty() || recorded.outputs.empty()) return;
+    for (const Tensor& output : recorded.outputs)
+      if (!is_wide(output)) return;
+    std::vector<Tensor> second(recorded.leaves.size());
+    try {
+      std::vector<Tensor> first, weights;
+      for (const Tensor& gradient : gradients(recorded, true)) {
+        if (!gradient.defined() || !gradient.requires_grad()) continue;
+        first.push_back(gradient);
+        weights.push_back(weights_like(gradient));
+      }
+      if (!first.empty()) second = autograd::grad(first, recorded.leaves, weights, {.allow_unused = true});
+    } catch (const UnsupportedError&) {
+      first_order_only.push_back(one.name());
+      return;
+    }
+    stop_recording(recorded);
+    for (size_t i = 0; i < recorded.leaves.size(); ++i) {
+      std::vector<double> expected = differences(recorded.leaves[i], [&] { return gradient_value(*one.op, args); });
+      compare_gradient(fmt::format("second gradient {}", i), second[i], recorded.leaves[i], expected, texts);
+    }
+  };
+  expect_only(check_samples(may_be_differentiated, check), {});
+  if (!first_order_only.empty()) std::cout << "first order only: " << ::testing::PrintToString(first_order_only) << "\n";
+}
+
+}  // namespace
+}  // namespace weft::table
