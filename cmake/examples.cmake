@@ -7,7 +7,6 @@ file(GLOB demo_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/digits.c
 if(demo_sources)
   add_executable(weft-demo ${demo_sources})
   target_link_libraries(weft-demo PRIVATE weft-digits)
-  target_compile_definitions(weft-demo PRIVATE WEFT_DATA_DIR="${PROJECT_SOURCE_DIR}/data")
 endif()
 
 if(TARGET test_examples)

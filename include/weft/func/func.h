@@ -33,7 +33,7 @@ void append(Tensors& all, const std::pair<A, B>& values) {
   append(all, values.second);
 }
 template <typename R>
-Tensors flatten(const R& result) {
+Tensors flatten_results(const R& result) {
   Tensors all;
   append(all, result);
   return all;
@@ -50,7 +50,7 @@ constexpr bool takes() {
 template <size_t n, typename F>
 Tensors try_call(const F& f, const Tensors& args) {
   if constexpr (takes<F, n>()) {
-    if (args.size() == n) return flatten(call_with(f, args, std::make_index_sequence<n>()));
+    if (args.size() == n) return flatten_results(call_with(f, args, std::make_index_sequence<n>()));
   }
   if constexpr (n < 8) return try_call<n + 1>(f, args);
   else fail("the function cannot be called with {} tensors", args.size());
@@ -63,7 +63,7 @@ template <typename F>
 Fn as_fn(F f) {
   if constexpr (std::is_same_v<F, Fn>) return f;
   else if constexpr (std::is_invocable_v<const F&, const Tensors&> && !std::is_invocable_v<const F&, const Tensor&>)
-    return [f = std::move(f)](const Tensors& args) { return detail::flatten(f(args)); };
+    return [f = std::move(f)](const Tensors& args) { return detail::flatten_results(f(args)); };
   else return [f = std::move(f)](const Tensors& args) { return detail::try_call<1>(f, args); };
 }
 

@@ -166,12 +166,12 @@ Tensor along_channels(const Tensor& t, int64_t rank) {
 uint64_t all_but_channels(const Tensor& input) { return ((uint64_t{1} << input.dim()) - 1) & ~uint64_t{2}; }
 DType wide(DType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
 
-// running = (1 - momentum) * running + momentum * observed.
+// running = (1 - momentum) * running + momentum * observed. As in PyTorch, the schema does not call this a write, and
+// no version is counted: the backward pass of training does not read the running statistics.
 void update_running(const Tensor& running, const Tensor& observed, double momentum) {
   if (!running.defined()) return;
   Tensor weight = wrapped_number(momentum);
   run_pointwise(cpu::kLerp, running.dtype(), running, {&running, &observed, &weight});
-  running.impl()->bump_version();
 }
 void batch_norm_into(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean, const Tensor& running_var, bool training, double momentum,
                      double eps, const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd) {
