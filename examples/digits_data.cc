@@ -20,7 +20,8 @@ constexpr uint32_t kMaxPixel = 16;
 constexpr uint64_t kShuffleSeed = 1998;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& problem) {
-  throw FormatError(fmt::format("{}: {}; expected the digits that come with weft as data/digits.bin", path, problem));
+  throw FormatError(
+      fmt::format("{}: {}; expected the digits that come with weft as data/digits.bin", path, problem));
 }
 
 std::string read_file(const std::string& path) {
@@ -47,8 +48,8 @@ size_t checked_count(const std::string& path, const std::string& bytes) {
   for (size_t i = 0; i < fields.size(); ++i) fields[i] = little_endian32(bytes, kMagic.size() + 4 * i);
   auto [count, pixels, max_pixel, classes] = fields;
   if (pixels != kDigitPixels || max_pixel != kMaxPixel || classes != kDigitClasses)
-    refuse(path, fmt::format("it has images of {} pixels up to {} in {} classes, not of {} up to {} in {}", pixels,
-                             max_pixel, classes, kDigitPixels, kMaxPixel, kDigitClasses));
+    refuse(path, fmt::format("it has images of {} pixels up to {} in {} classes, not of {} up to {} in {}",
+                             pixels, max_pixel, classes, kDigitPixels, kMaxPixel, kDigitClasses));
   size_t expected = kHeaderSize + size_t{count} * kRowSize;
   if (bytes.size() != expected)
     refuse(path, fmt::format("it has {} bytes, but {} images take {}", bytes.size(), count, expected));
@@ -113,10 +114,12 @@ DigitSet load_digits(const std::string& path) {
 }
 
 DigitSplit split_digits(const DigitSet& all, int64_t test_size) {
-  require(test_size >= 0 && test_size <= all.size(), "cannot take {} test images out of {}", test_size, all.size());
+  require(test_size >= 0 && test_size <= all.size(), "cannot take {} test images out of {}", test_size,
+          all.size());
   if (all.size() == 0) return {};
   Classes classes;
-  for (int64_t row = 0; row < all.size(); ++row) classes.at(static_cast<size_t>(all.labels[row])).push_back(row);
+  for (int64_t row = 0; row < all.size(); ++row)
+    classes.at(static_cast<size_t>(all.labels[row])).push_back(row);
   const auto shares = test_shares(classes, all.size(), test_size);
   std::vector<int64_t> train, test;
   for (int64_t label = 0; label < kDigitClasses; ++label) {

@@ -33,7 +33,7 @@ as_root() {
   if [ "$(id -u)" = 0 ]; then
     "$@"
   elif ! command -v sudo >/dev/null; then
-    die "installing packages needs root or sudo; install these and start again: ${packages[*]}"
+    die "packages are missing, and installing them needs root or sudo; install these and start again: ${missing[*]}"
   elif [ -n "${CI:-}" ]; then
     sudo -n "$@"
   else
@@ -45,7 +45,7 @@ as_root() {
 install_packages() {
   [ "${WEFT_SKIP_SETUP:-0}" = 0 ] || return 0
   if ! is_debian; then
-    say "Packages installed by themselves are Debian's only. Here, install what corresponds to:" >&2
+    say "weft installs what it needs on Debian only. Elsewhere, install what corresponds to these packages:" >&2
     say "  ${packages[*]}" >&2
     die "this is not a Debian system; with all of these in place, set WEFT_SKIP_SETUP=1 and start again"
   fi

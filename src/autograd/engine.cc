@@ -10,16 +10,15 @@
 
 namespace weft::autograd {
 
-Tensor fit_gradient(const Tensor& grad, const ResultShape& shape, const GradNode& node) {
-  if (!grad.defined()) return grad;
-  Tensor fitted = grad;
+Tensor fit_gradient(Tensor fitted, const ResultShape& shape, const GradNode& node) {
+  if (!fitted.defined()) return fitted;
   bool same = static_cast<size_t>(fitted.dim()) == shape.sizes.size();
   for (size_t d = 0; same && d < shape.sizes.size(); ++d)
     same = guard_or(fitted.sizes()[d] == shape.sizes[d], true);
   if (!same) {
     require(static_cast<size_t>(fitted.dim()) >= shape.sizes.size(),
-            "Function {} returned an invalid gradient: got {} but expected shape compatible with {}", node.name(),
-            describe(grad), describe_sizes(shape.sizes));
+            "Function {} got an invalid gradient: {} but expected shape compatible with {}", node.name(),
+            describe(fitted), describe_sizes(shape.sizes));
     fitted = sum_to_size(fitted, shape.sizes);
   }
   if (fitted.dtype() == shape.dtype) return fitted;
@@ -128,13 +127,15 @@ class Run {
     }
   }
 
-  void deliver(uint32_t task, uint32_t result, const Tensor& grad) {
+  void deliver(uint32_t task, uint32_t result, Tensor grad) {
     Task& t = table_.tasks[task];
     if (t.grads.size() < t.node->results.size()) t.grads.resize(std::max<size_t>(t.node->results.size(), 1));
     Tensor& held = t.grads[result];
     if (!grad.defined()) return;
-    if (!held.defined()) held = grad;
-    else held = sum_of(held, grad);
+    // Before they are added: gradients that still have broadcast sizes would multiply the others.
+    Tensor fitted = fit_gradient(std::move(grad), t.node->results[result], *t.node);
+    if (!held.defined()) held = std::move(fitted);
+    else held = sum_of(held, fitted);
   }
 
   // Accumulates in place when this run is the only owner of the sum so far.
@@ -182,7 +183,6 @@ class Run {
   void execute(uint32_t number) {
     Ref<GradNode> node(table_.tasks[number].node);
     std::vector<Tensor> grads = std::move(table_.tasks[number].grads);
-    for (size_t i = 0; i < grads.size(); ++i) grads[i] = fit_gradient(grads[i], node->results[i], *node);
     run_pre_hooks(*node, grads);
     if (!run_.inputs.empty()) capture(*node, grads);
     if (is_wanted_leaf_only(*node)) return;
@@ -209,7 +209,7 @@ class Run {
       uint32_t task = table_.at(edge.node.get()).first;
       --table_.tasks[task].waiting;
       Tensor grad = i < out.size() ? std::move(out[i]) : Tensor();
-      if (table_.tasks[task].needed) deliver(task, edge.result, grad);
+      if (table_.tasks[task].needed) deliver(task, edge.result, std::move(grad));
       make_ready(task);
     }
   }

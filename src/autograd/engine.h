@@ -20,6 +20,6 @@ struct BackwardRun {
 std::vector<Tensor> run_backward(const BackwardRun& run);
 
 // `grad` summed over broadcast dims and cast so that it fits the forward result.
-Tensor fit_gradient(const Tensor& grad, const ResultShape& shape, const GradNode& node);
+Tensor fit_gradient(Tensor grad, const ResultShape& shape, const GradNode& node);
 
 }  // namespace weft::autograd

@@ -72,7 +72,7 @@ void refresh_wrapper(const Tensor& wrapper) {
   show_value(*wrapper.impl(), *box);
 }
 
-LevelEntry::LevelEntry(Ref<Level> level) : level_(std::move(level)) {
+LevelEntry::LevelEntry(Ref<Level> level) : level_(std::move(level)), saved_stack_(level_stack) {
   level_->outer_grad_mode = layer_state().grad_mode;
   // Levels above the current depth belong to handlers further up the C++ level_stack: a new one goes on top of those
   // that calls still meet.
@@ -85,7 +85,7 @@ LevelEntry::LevelEntry(Ref<Level> level) : level_(std::move(level)) {
 
 LevelEntry::~LevelEntry() {
   level_->alive = false;
-  level_stack.resize(level_->depth - 1u);
+  level_stack = std::move(saved_stack_);
 }
 
 BelowLevel::BelowLevel(const Level& level) {

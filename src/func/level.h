@@ -52,6 +52,7 @@ class LevelEntry {
 
  private:
   Ref<Level> level_;
+  std::vector<Ref<Level>> saved_stack_;
   LayerStateScope saved_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/structured.h"
 #include "weft/base/error.h"
 
@@ -83,13 +85,38 @@ FakeMode::~FakeMode() {
 
 FakeMode* FakeMode::current() { return innermost; }
 
+namespace {
+
+// Strides of memory that is not row-major in terms of its sizes: a dim that begins where another one ends has that
+// one's extent for its stride. What fits nowhere stays a number.
+SymInts symbolic_strides(const Tensor& real, const SymInts& sizes) {
+  IntSpan plain = real.plain_sizes(), strides = real.plain_strides();
+  std::vector<size_t> order(plain.size());
+  for (size_t d = 0; d < order.size(); ++d) order[d] = order.size() - 1 - d;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a] < strides[b]; });
+  SymInts result(real.strides());
+  for (size_t k = 0; k < order.size(); ++k) {
+    size_t d = order[k];
+    if (strides[d] < 2) continue;
+    for (size_t before = 0; before < k; ++before) {
+      size_t inner = order[before];
+      if (plain[inner] * strides[inner] != strides[d]) continue;
+      result[d] = sizes[inner] * result[inner];
+      break;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
 Tensor FakeMode::fake_of(const Tensor& real, std::string_view source) const {
   auto impl = make_ref<TensorImpl>(Storage::without_memory(real.storage()->bytes(), real.device()), real.dtype(), real.device());
   SymInts sizes(real.sizes()), strides(real.strides());
   if (options_.shape_env) {
     for (size_t d = 0; d < sizes.size(); ++d)
       sizes[d] = options_.shape_env->create_symbol(real.plain_sizes()[d], fmt::format("{}.size({})", source, d));
-    if (real.is_contiguous()) strides = contiguous_strides(sizes);
+    strides = real.is_contiguous() ? contiguous_strides(sizes) : symbolic_strides(real, sizes);
   }
   impl->set_geometry(sizes, strides, real.storage_offset());
   impl->set_flags(layer::kFake);

@@ -5,6 +5,7 @@
 #include "ops/support/type_promotion.h"
 #include "weft/base/error.h"
 #include "weft/ops/functions.h"
+#include "weft/ops/layers.h"
 
 namespace weft {
 
@@ -87,6 +88,10 @@ void check_no_internal_overlap(const Tensor& written) {
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation.");
   }
+}
+
+Tensor kept_target(const Tensor& self, bool is_recorded) {
+  return is_recorded && layer_state().grad_mode ? clone(self) : self;
 }
 
 const Tensor& copy_composed_inplace(const Tensor& self, const Tensor& result) {

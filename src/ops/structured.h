@@ -19,6 +19,9 @@ bool may_overlap(const Tensor& a, const Tensor& b);
 // Copies values, converting the type; sizes must agree. No layers.
 void copy_values(const Tensor& target, const Tensor& source);
 
+// The target of a composite in-place form as its composition may keep it: a copy where a gradient is recorded, since
+// the composition may save its argument and the target is written over.
+Tensor kept_target(const Tensor& self, bool is_recorded);
 // Ends of composite in-place and out= forms: checks, then `copy_`, which every layer sees.
 const Tensor& copy_composed_inplace(const Tensor& self, const Tensor& result);
 const Tensor& copy_composed_out(const Tensor& out, const Tensor& result);
@@ -40,6 +43,15 @@ bool shares_memory(const Tensor& written, const T& argument) {
   if constexpr (std::same_as<T, TensorSpan>)
     for (const Tensor& tensor : argument)
       if (tensor.defined() && tensor.storage() == written.storage()) return true;
+  return false;
+}
+
+template <typename T>
+bool requires_grad(const T& argument) {
+  if constexpr (std::same_as<T, Tensor>) return argument.requires_grad();
+  if constexpr (std::same_as<T, TensorSpan>)
+    for (const Tensor& tensor : argument)
+      if (tensor.requires_grad()) return true;
   return false;
 }
 
@@ -156,9 +168,13 @@ template <auto fn, typename Signature = decltype(fn)>
 struct Composed;
 template <auto fn, typename... A>
 struct Composed<fn, Tensor (*)(A...)> {
+  template <typename... Rest>
+  static Tensor call_on(const Tensor& self, const Tensor&, const Rest&... rest) {
+    return fn(self, rest...);
+  }
   static const Tensor& inplace(A... args) {
     const Tensor& self = std::get<0>(std::tie(args...));
-    return copy_composed_inplace(self, fn(args...));
+    return copy_composed_inplace(self, call_on(kept_target(self, (requires_grad(args) || ...)), args...));
   }
   static const Tensor& out(A... args, const Tensor& target) { return copy_composed_out(target, fn(args...)); }
   static constexpr KernelSet set() {

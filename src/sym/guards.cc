@@ -101,7 +101,17 @@ std::optional<bool> ShapeEnv::decide_with_sizes_at_least_two(const Expr* conditi
       condition, [&](const Expr* e) { return ranges.contains(e); },
       [&](const Expr* e) { ranges.emplace(e, range_of(e)); });
   ValueRange truth = ranges.at(condition);
-  return truth.is_point() ? std::optional(truth.lo != 0) : std::nullopt;
+  if (truth.is_point()) return truth.lo != 0;
+  // Max(1, u0) is u0 then: what remains may be decided by its form, as u0 == Max(1, u0) is.
+  std::unordered_map<const Expr*, const Expr*> largest;
+  for (const auto& [expr, range] : ranges) {
+    if (expr->kind() != sym::Kind::kMax) continue;
+    for (const Expr* arg : expr->args()) {
+      auto is_below = [&](const Expr* other) { return other == arg || ranges.at(other).hi <= ranges.at(arg).lo; };
+      if (std::all_of(expr->args().begin(), expr->args().end(), is_below)) largest[expr] = arg;
+    }
+  }
+  return largest.empty() ? std::nullopt : decide(substitute(condition, largest));
 }
 
 void ShapeEnv::record(const Expr* condition, std::string_view message, const Location& where) {

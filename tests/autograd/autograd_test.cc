@@ -32,6 +32,13 @@ TEST(Backward, SumsOverBroadcastDims) {
   EXPECT_TRUE(close(y.grad(), x.detach().sum().expand({4})));
 }
 
+// A gradient that is still to be summed over broadcast dims meets one that is not.
+TEST(Backward, MixedUsesOfALeafAddUpRight) {
+  Tensor x = vec({1, 2, 3}).set_requires_grad();
+  (x.unsqueeze(1) * x + x).sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{15, 15, 15}));
+}
+
 TEST(Backward, NeedsAScalarOrAGradient) {
   Tensor x = vec({1, 2}).set_requires_grad();
   EXPECT_ERROR((x * 2).backward(), "grad can be implicitly created only for scalar outputs");

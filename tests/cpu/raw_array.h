@@ -4,12 +4,20 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "ops/cpu/pointwise.h"
 #include "weft/base/dtype.h"
+
+namespace weft::cpu {
+// Names of tests contain their parameters.
+inline void PrintTo(IsaLevel isa, std::ostream* out) {
+  *out << (isa == IsaLevel::kBaseline ? "baseline" : "avx2");
+}
+}  // namespace weft::cpu
 
 // Arrays for testing the CPU engine: any dtype and strides, elements read and written by plain C++ casts that
 // share nothing with the engine.

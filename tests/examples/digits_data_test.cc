@@ -36,9 +36,10 @@ std::multiset<std::vector<float>> images(const DigitSet& set) {
 class DigitFile {
  public:
   explicit DigitFile(FunctionRef<void(std::string&)> change)
-      : path_((std::filesystem::temp_directory_path() /
-               ("weft_digits_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name())))
-                  .string()) {
+      : path_(
+            (std::filesystem::temp_directory_path() /
+             ("weft_digits_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name())))
+                .string()) {
     std::ifstream in(kDigits, std::ios::binary);
     std::string bytes{std::istreambuf_iterator<char>(in), {}};
     change(bytes);
@@ -80,7 +81,8 @@ TEST(DigitsData, SplitKeepsEveryImageOnceAndTheProportionsOfClasses) {
   EXPECT_EQ(both, images(all));
   auto counts = class_counts(all), test_counts = class_counts(split.test);
   for (size_t label = 0; label < counts.size(); ++label)
-    EXPECT_NEAR(static_cast<double>(test_counts[label]), static_cast<double>(counts[label]) * 360 / 1797, 1) << label;
+    EXPECT_NEAR(static_cast<double>(test_counts[label]), static_cast<double>(counts[label]) * 360 / 1797, 1)
+        << label;
 }
 
 TEST(DigitsData, SplitIsShuffledAndFixed) {
@@ -123,7 +125,8 @@ TEST(DigitsData, RefusesImagesOfAnotherSize) {
 
 TEST(DigitsData, RefusesALengthThatDisagreesWithTheCount) {
   DigitFile shorter([](std::string& bytes) { bytes.pop_back(); });
-  EXPECT_ERROR_TYPE(FormatError, load_digits(shorter.path()), "it has 116828 bytes, but 1797 images take 116829");
+  EXPECT_ERROR_TYPE(FormatError, load_digits(shorter.path()),
+                    "it has 116828 bytes, but 1797 images take 116829");
   DigitFile huge([](std::string& bytes) { bytes.replace(8, 4, 4, '\xff'); });
   EXPECT_ERROR_TYPE(FormatError, load_digits(huge.path()), "but 4294967295 images take 279172874199");
 }

@@ -19,9 +19,12 @@ Findings longer_than(size_t limit, const SourceFile& file) {
 }
 
 TEST(FileSizes, StayReadable) {
-  const std::vector<SourceFile> files = read_cpp({"include", "src", "tests", "tools", "examples", "benchmarks"});
-  EXPECT_THAT(findings_in(files, [](const SourceFile& file) { return longer_than(kMostLines, file); }), IsEmpty());
-  for (const Finding& finding : findings_in(files, [](const SourceFile& file) { return longer_than(kUsualLines, file); }))
+  const std::vector<SourceFile> files =
+      read_cpp({"include", "src", "tests", "tools", "examples", "benchmarks"});
+  EXPECT_THAT(findings_in(files, [](const SourceFile& file) { return longer_than(kMostLines, file); }),
+              IsEmpty());
+  for (const Finding& finding :
+       findings_in(files, [](const SourceFile& file) { return longer_than(kUsualLines, file); }))
     std::cout << "longer than " << kUsualLines << " lines:" << finding << "\n";
 }
 

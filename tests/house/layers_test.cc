@@ -13,8 +13,9 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // Bottom up. docs/architecture.md says what each is for.
-const std::vector<std::string> kLayers = {"base",   "sym",    "core",    "ops", "autograd", "func",   "nn", "models",
-                                          "graph",  "passes", "capture", "aot", "export",   "compile", "io", "dist"};
+const std::vector<std::string> kLayers = {"base",   "sym",     "core",  "ops",    "autograd", "func",
+                                          "nn",     "models",  "graph", "passes", "capture",  "aot",
+                                          "export", "compile", "io",    "dist"};
 
 std::optional<size_t> layer_named(const std::string& name) {
   auto found = std::find(kLayers.begin(), kLayers.end(), name);
@@ -54,9 +55,11 @@ Findings upward_includes(const SourceFile& file) {
     const bool is_public = target.starts_with("weft/");
     const std::string folder = first_folder(is_public ? target.substr(5) : target);
     const std::optional<size_t> other = layer_named(folder);
-    if (is_public && !other) found.push_back({file.path, line, "includes " + target + ", which is in no layer"});
+    if (is_public && !other)
+      found.push_back({file.path, line, "includes " + target + ", which is in no layer"});
     if (other && *other > *own)
-      found.push_back({file.path, line, kLayers[*own] + " includes " + target + ", but " + folder + " comes after it"});
+      found.push_back(
+          {file.path, line, kLayers[*own] + " includes " + target + ", but " + folder + " comes after it"});
   }
   return found;
 }
@@ -123,7 +126,8 @@ TEST(Layers, AreDocumentedInTheirOrder) {
 }
 
 TEST(LayerRule, FindsAnIncludeUpward) {
-  Findings found = upward_includes({"src/core/x.cc", "#include \"weft/base/error.h\"\n#include \"weft/ops/operator.h\"\n"});
+  Findings found = upward_includes(
+      {"src/core/x.cc", "#include \"weft/base/error.h\"\n#include \"weft/ops/operator.h\"\n"});
   ASSERT_THAT(found, SizeIs(1));
   EXPECT_EQ(found[0].line, 2u);
   EXPECT_EQ(found[0].what, "core includes weft/ops/operator.h, but ops comes after it");
@@ -137,8 +141,11 @@ TEST(LayerRule, FindsTheUmbrellaAndUnknownFolders) {
 }
 
 TEST(LayerRule, AllowsWhatIsBelowAndWhatIsNotWeft) {
-  EXPECT_THAT(upward_includes({"src/autograd/x.cc", "#include \"weft/ops/operator.h\"\n#include \"ops/table.h\"\n"}), IsEmpty());
-  EXPECT_THAT(upward_includes({"include/weft/core/tensor.h", "#include \"weft/core/tensor_methods.inc\"\n"}), IsEmpty());
+  EXPECT_THAT(
+      upward_includes({"src/autograd/x.cc", "#include \"weft/ops/operator.h\"\n#include \"ops/table.h\"\n"}),
+      IsEmpty());
+  EXPECT_THAT(upward_includes({"include/weft/core/tensor.h", "#include \"weft/core/tensor_methods.inc\"\n"}),
+              IsEmpty());
   EXPECT_THAT(upward_includes({"src/base/x.cc", "#include <fmt/format.h>\n#include \"x.h\"\n"}), IsEmpty());
   EXPECT_THAT(upward_includes({"src/base/x.cc", "// #include \"weft/io/zip.h\"\n"}), IsEmpty());
   EXPECT_THAT(upward_includes({"tools/weft/main.cc", "#include \"weft/dist/world.h\"\n"}), IsEmpty());

@@ -1,7 +1,7 @@
 #include "house/source_tree.h"
 
-// Passes, layers and the compiler ask traits, never names: a list of names is out of date the day an operator is
-// added. Names belong to the operators' definitions, to file formats, and to tests.
+// Passes, layers and the compiler ask traits, never names: a list of names is out of date the day an operator
+// is added. Names belong to the operators' definitions, to file formats, and to tests.
 
 namespace weft::house {
 namespace {
@@ -15,7 +15,8 @@ bool may_name_operators(const std::string& path) {
 
 // Comparisons of a name with a literal, and names taken apart.
 Findings compared_names(const SourceFile& file, const std::string& text) {
-  static const std::string name_of = R"((?:\b(?:\w*_)?name\(\)|\b(?:op|schema)\w*(?:\(\))?\s*(?:\.|->)\s*name))";
+  static const std::string name_of =
+      R"((?:\b(?:\w*_)?name\(\)|\b(?:op|schema)\w*(?:\(\))?\s*(?:\.|->)\s*name))";
   static const std::pair<std::regex, const char*> patterns[] = {
       {std::regex(name_of + R"re(\s*[!=]=\s*"[^"\n]*")re"), "compares a name with a literal; ask a trait"},
       {std::regex(R"re("[^"\n]*"\s*[!=]=\s*(?:\w+(?:\(\))?\s*(?:\.|->)\s*)*)re" + name_of),
@@ -82,7 +83,8 @@ TEST(OperatorNameRule, FindsNamesTakenApart) {
 }
 
 TEST(OperatorNameRule, FindsListsAndLookups) {
-  EXPECT_THAT(planted(R"(const std::set<std::string> kFusable = {"aten::add.Tensor", "aten::mul.Tensor"};)"), SizeIs(2));
+  EXPECT_THAT(planted(R"(const std::set<std::string> kFusable = {"aten::add.Tensor", "aten::mul.Tensor"};)"),
+              SizeIs(2));
   EXPECT_THAT(planted(R"(if (&op == find_operator("aten::relu")) return;)"), SizeIs(1));
   EXPECT_THAT(planted(R"(if (&op == &operator_named( "aten::relu")) return;)"), SizeIs(1));
   EXPECT_THAT(planted(R"(constexpr const char* kRelu = "aten::relu";)"), SizeIs(1));

@@ -1,7 +1,8 @@
 #include "house/source_tree.h"
 
-// Functors are instantiated with numbers, SIMD packs and expressions, and compiled once for each instruction set: a
-// function of the standard library would fit one of the three, and would be shared between instruction sets.
+// Functors are instantiated with numbers, SIMD packs and expressions, and compiled once for each instruction
+// set: a function of the standard library would fit one of the three, and would be shared between instruction
+// sets.
 
 namespace weft::house {
 namespace {
@@ -16,7 +17,8 @@ Findings standard_math(const SourceFile& file) {
       R"(erfc?|[lt]gamma|ldexp|frexp|scalbn|ilogb|modf|is(?:nan|inf|finite|normal)|signbit|clamp|lerp|midpoint)\s*[(<;])");
   static const std::regex header(R"(#\s*include\s*<(?:cmath|math\.h|complex|algorithm|numeric)>)");
   const std::string text = without_comments(file.text);
-  Findings found = matches(file, text, call, "calls the standard library; functors find mathematics by their argument");
+  Findings found =
+      matches(file, text, call, "calls the standard library; functors find mathematics by their argument");
   Findings more = matches(file, text, header, "includes a header full of inline functions");
   found.insert(found.end(), more.begin(), more.end());
   return found;
@@ -39,14 +41,16 @@ TEST(ScalarMathRule, FindsCallsAndHeaders) {
   EXPECT_THAT(standard_math({"x.h", "return std::max<T>(a, b) + std :: isnan(a);"}), SizeIs(2));
   EXPECT_THAT(standard_math({"x.h", "using std::tanh;"}), SizeIs(1));
   EXPECT_THAT(standard_math({"x.h", "#include <cmath>\n"}), SizeIs(1));
-  for (const char* name : {"abs", "fabs", "sinh", "acos", "atan2", "exp2", "expm1", "log1p", "log10", "sqrt", "cbrt", "fmod",
-                           "lround", "rint", "fmin", "erfc", "lgamma", "isinf", "copysign", "fma"})
+  for (const char* name :
+       {"abs",  "fabs", "sinh",   "acos", "atan2", "exp2", "expm1",  "log1p", "log10",    "sqrt",
+        "cbrt", "fmod", "lround", "rint", "fmin",  "erfc", "lgamma", "isinf", "copysign", "fma"})
     EXPECT_THAT(standard_math({"x.h", "std::" + std::string(name) + "(x)"}), SizeIs(1)) << name;
 }
 
 TEST(ScalarMathRule, AllowsTheRest) {
   EXPECT_THAT(standard_math({"x.h", "return exp(x);  // never std::exp(x)"}), IsEmpty());
-  EXPECT_THAT(standard_math({"x.h", "#include <cstdint>\nstd::uint8_t x; std::string_view name;"}), IsEmpty());
+  EXPECT_THAT(standard_math({"x.h", "#include <cstdint>\nstd::uint8_t x; std::string_view name;"}),
+              IsEmpty());
   EXPECT_THAT(standard_math({"x.h", "std::max_align_t x;"}), IsEmpty());
 }
 

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-// The tests of the house read weft's own sources. A rule is a function from a file to findings, so that it can be
-// tried on planted text; a rule that cannot fail says nothing.
+// The tests of the house read weft's own sources. A rule is a function from a file to findings, so that it
+// can be tried on planted text; a rule that cannot fail says nothing.
 
 namespace weft::house {
 
@@ -90,7 +90,8 @@ inline size_t literal_end(const std::string& text, size_t at) {
 // C++ text with its comments turned to blanks; literals and line breaks stay where they are.
 inline std::string without_comments(std::string text) {
   for (size_t at = 0; at < text.size();) {
-    const bool is_separator = text[at] == '\'' && at > 0 && std::isalnum(static_cast<unsigned char>(text[at - 1]));
+    const bool is_separator =
+        text[at] == '\'' && at > 0 && std::isalnum(static_cast<unsigned char>(text[at - 1]));
     if ((text[at] == '"' || text[at] == '\'') && !is_separator) {
       at = literal_end(text, at);
       continue;

@@ -11,7 +11,8 @@ TEST(SourceTree, ReadsTheProject) {
   std::vector<SourceFile> files = read_cpp({"tests/house"});
   auto is_this = [](const SourceFile& file) { return file.path == "tests/house/source_tree_test.cc"; };
   ASSERT_EQ(std::count_if(files.begin(), files.end(), is_this), 1);
-  EXPECT_NE(std::find_if(files.begin(), files.end(), is_this)->text.find("ReadsTheProject"), std::string::npos);
+  EXPECT_NE(std::find_if(files.begin(), files.end(), is_this)->text.find("ReadsTheProject"),
+            std::string::npos);
   EXPECT_THAT(read_tree({"no_such_folder"}), IsEmpty());
 }
 

@@ -99,7 +99,7 @@ inline void compare_gradient(const std::string& what, const Tensor& gradient, co
     }
   }
   for (size_t i = 0; i < expected.size(); ++i)
-    if (!close(got[i], expected[i]))
+    if (!std::isnan(expected[i]) && !close(got[i], expected[i]))
       return texts.push_back(fmt::format("{}: part {} of {}: got {}, expected {}", what, i, expected.size(), got[i], expected[i]));
 }
 

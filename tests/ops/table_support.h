@@ -28,11 +28,7 @@ struct Case {
   Sample sample() const { return op->def().samples().at(index); }
   std::string name() const { return fmt::format("{}/{}", op->name(), sample().name); }
   // Complete arguments, made anew.
-  std::vector<Value> args() const {
-    std::vector<Value> args = sample().args;
-    for (size_t i = args.size(); i < op->info().defaults.size(); ++i) args.push_back(op->info().defaults[i]);
-    return args;
-  }
+  std::vector<Value> args() const;
 };
 
 // Every functional operator. In-place and out= forms follow from them.
@@ -181,6 +177,21 @@ inline void compare_values(const Value& got, const Value& expected, bool exactly
       break;
     }
   }
+}
+
+inline std::vector<Value> Case::args() const {
+  std::vector<Value> args = sample().args;
+  for (size_t i = args.size(); i < op->info().defaults.size(); ++i) args.push_back(op->info().defaults[i]);
+  // Tensors of samples have equal values in equal places. Scaled a little, they show which argument went where.
+  double factor = 1;
+  for (const Tensor& tensor : tensors_in(args)) {
+    if (is_differentiable(tensor.dtype()) && factor != 1) {
+      GradModeScope no_grad(false);
+      mul_(tensor, factor);
+    }
+    factor *= 0.9375;
+  }
+  return args;
 }
 
 // --- varying tensors ---------------------------------------------------------------------------------------------------

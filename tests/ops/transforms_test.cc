@@ -99,7 +99,7 @@ TEST(Vmap, GivesWhatALoopGives) {
     if (count == 0) return;
     for (const Mapping& mapping : mappings_of(count)) check_mapping(one, mapping, texts);
   };
-  expect_only(check_samples(wanted, check), {});
+  expect_only(check_samples(wanted, check), {{"aten::view_as_complex", "with the batch dim last, the two parts of a number lie apart"}});
 }
 
 // --- jvp -------------------------------------------------------------------------------------------------------------
@@ -137,7 +137,8 @@ TEST(Jvp, AgreesWithFiniteDifferences) {
     constexpr double kStep = 1e-6;
     Tensors above = moved(kStep), below = moved(-kStep);
     for (size_t i = 0; i < values.size(); ++i) {
-      if (values[i].dtype() != kFloat64 && values[i].dtype() != kComplex128) continue;
+      bool carries = one.op->is_composite() || (one.op->def().vjp.differentiable_results >> std::min<size_t>(i, 31) & 1);
+      if (!carries || (values[i].dtype() != kFloat64 && values[i].dtype() != kComplex128)) continue;
       recorded::Elements high = recorded::elements_of(above[i]), low = recorded::elements_of(below[i]);
       std::vector<double> expected;
       for (size_t k = 0; k < high.numbers.size(); ++k) {

@@ -93,7 +93,9 @@ Uniqueness uniqueness_of(const Row& row, const std::string& name) {
   return Uniqueness::kUnique;
 }
 
-Uniqueness gradient_uniqueness_of(const Row& row, const std::string&) {
+Uniqueness gradient_uniqueness_of(const Row& row, const std::string& name) {
+  // PyTorch keeps the gradient inside the part that was overwritten and drops it outside: the wrong way round.
+  if (base_name(row.overload) == "as_strided_scatter" && name == "self") return Uniqueness::kAnyValue;
   std::optional<Nature> nature = nature_of(row);
   if (!nature) return Uniqueness::kUnique;
   if (*nature == Nature::kChoice || *nature == Nature::kPermutation) return Uniqueness::kAmongEquals;

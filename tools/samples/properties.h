@@ -10,7 +10,7 @@ enum class Uniqueness : uint8_t {
   kUnique,
   kAmongEquals,  // an index that chooses among equal values; the gradient goes to the chosen one
   kUpToPhase,    // eigenvectors and singular vectors
-  kAnyValue,     // bits that are nobody's business
+  kAnyValue,     // bits that are nobody's business, and values that PyTorch gets wrong
 };
 
 // How result or written argument `name` of this call is to be compared. Results are called by their place: "0", "1".

@@ -73,7 +73,7 @@ void fold(const ConvolutionShape& s, const T* patches, T* input) {
   parallel_for(0, s.in_channels, 1, [&](int64_t first, int64_t last) {
     for (int64_t row = first * taps; row < last * taps; ++row)
       for_each_in_row(s, row, [&](int64_t out, int64_t in) {
-        if (in >= 0) input[in] = input[in] + patches[row * outputs + out];
+        if (in >= 0) input[in] = static_cast<T>(input[in] + patches[row * outputs + out]);
       });
   });
 }
@@ -85,6 +85,11 @@ void visit_convolution_type(DType dtype, F f) {
     case DType::kFloat64: return f.template operator()<double>();
     case DType::kComplex64: return f.template operator()<Complex<float>>();
     case DType::kComplex128: return f.template operator()<Complex<double>>();
+    case DType::kInt64: return f.template operator()<int64_t>();
+    case DType::kInt32: return f.template operator()<int32_t>();
+    case DType::kInt16: return f.template operator()<int16_t>();
+    case DType::kInt8: return f.template operator()<int8_t>();
+    case DType::kUInt8: return f.template operator()<uint8_t>();
     default: fail("convolution is not implemented for {}", dtype_name(dtype));
   }
 }

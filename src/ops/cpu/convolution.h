@@ -25,7 +25,7 @@ struct ConvolutionShape {
   }
 };
 
-// f32, f64, complex64 and complex128.
+// All types but bool and the 16-bit floats.
 void convolution_forward(DType dtype, const ConvolutionShape& shape, const char* input, const char* weight, char* output);
 void convolution_backward_input(DType dtype, const ConvolutionShape& shape, const char* grad, const char* weight, char* grad_input);
 void convolution_backward_weight(DType dtype, const ConvolutionShape& shape, const char* grad, const char* input, char* grad_weight);

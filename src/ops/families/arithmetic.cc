@@ -34,7 +34,7 @@ struct Scaled {
     run_pointwise(scaled, type, out, {&self, &other}, {&param, 1});
   }
   static TensorSpec scalar_meta(const Tensor& self, const Scalar& other, const Scalar& alpha) {
-    return meta(self, wrapped_number(other), alpha);
+    return {compute(self, wrapped_number(other), alpha), self.device(), SymInts(self.sizes()), strides_beside_number(self)};
   }
   static void scalar_into(const Tensor& self, const Scalar& other, const Scalar& alpha, const Tensor& out) {
     into(self, wrapped_number(other), alpha, out);

@@ -64,8 +64,9 @@ template <bool larger>
 Grads extreme_vjp(const Vjp& v) {
   Tensor self = v.input(0), other = v.input(1);
   Tensor half = where(self == other, v.grad() / 2, v.grad());
-  Tensor to_self = v.wants(0) ? masked(half, larger ? self >= other : self <= other) : Tensor();
-  Tensor to_other = v.wants(1) ? masked(half, larger ? other >= self : other <= self) : Tensor();
+  // Where a NaN is among them neither is less, and both get the gradient.
+  Tensor to_self = v.wants(0) ? masked_fill(half, larger ? self < other : self > other, 0) : Tensor();
+  Tensor to_other = v.wants(1) ? masked_fill(half, larger ? self > other : self < other, 0) : Tensor();
   return {to_self, to_other};
 }
 Tensor max_other_composite(const Tensor& self, const Tensor& other) { return maximum(self, other); }

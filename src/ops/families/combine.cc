@@ -106,12 +106,16 @@ Grads cat_vjp(const Vjp& v) {
 
 Batched cat_batch(const Batch& call) {
   ValueList parts;
+  Tensor empty;  // an example that is an empty vector is left out, as cat itself does
   const auto& dims = call.batch_dims(0);
   for (size_t i = 0; i < dims.size(); ++i) {
     Tensor tensor = call.args()[0].elements()[i].to_tensor();
-    if (dims[i] < 0 && is_skipped(tensor)) continue;
-    parts.push_back(with_batch_first(tensor, dims[i], call.batch_size()));
+    Tensor batched = with_batch_first(tensor, dims[i], call.batch_size());
+    bool is_empty_vector = batched.dim() == 2 && guard_or(batched.sizes()[1] == 0, false);
+    if (!is_empty_vector) parts.push_back(batched);
+    else if (!empty.defined()) empty = batched;
   }
+  if (parts.empty()) return {empty, {0}};
   int64_t rank = parts[0].to_tensor().dim() - 1;
   return {weft::call(call.op(), std::vector<Value>{Value::list(parts), normalize_dim(call.arg<int64_t>(1), rank) + 1}), {0}};
 }

@@ -20,6 +20,11 @@ Tensor conj_view_kernel(const Tensor& self) {
   return flipped(self, tensor_flag::kConjugate);
 }
 Tensor neg_view_kernel(const Tensor& self) { return flipped(self, tensor_flag::kNegative); }
+TensorSpec conj_physical_meta(const Tensor& self) { return pointwise_spec({&self}, self.dtype()); }
+void conj_physical_into(const Tensor& self, const Tensor& out) {
+  if (self.is_complex()) run_pointwise(cpu::kConj, self.dtype(), out, {&self});
+  else copy_values(out, self);
+}
 Tensor conj_composite(const Tensor& self) { return self.is_complex() ? _conj(self) : self; }
 Tensor conj_physical_composite(const Tensor& self) { return self.is_complex() ? _conj_physical(self) : self; }
 Tensor resolve_conj_composite(const Tensor& self) { return self.is_conj() ? clone(self) : self; }
@@ -41,8 +46,8 @@ Tensor view_as_complex_kernel(const Tensor& self) {
   require(self.dtype() >= kFloat32 && !self.is_complex(), "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: {}", dtype_name(self.dtype()));
   require(self.dim() > 0, "Input tensor must have one or more dimensions");
   size_t last = static_cast<size_t>(self.dim()) - 1;
-  require(known(self.sizes()[last] == 2), "Tensor must have a last dimension of size 2");
-  require(known(self.strides()[last] == 1), "Tensor must have a last dimension with stride 1");
+  check(self.sizes()[last] == 2, "Tensor must have a last dimension of size 2");
+  check(self.strides()[last] == 1, "Tensor must have a last dimension with stride 1");
   SymInts sizes, strides;
   for (size_t d = 0; d < last; ++d) {
     require(guard_or(mod(self.strides()[d], 2) == 0, true), "Tensor must have a stride divisible by 2 for all but last dimension");
@@ -111,8 +116,8 @@ WEFT_OPERATOR(conj_physical_kernel) = {
     .schema = "aten::_conj_physical(Tensor self) -> Tensor",
     .out = "aten::_conj_physical.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
-    .meta = Unary<cpu::kConj>::meta_function(),
-    .kernel = Unary<cpu::kConj>::kernels(),
+    .meta = function<&conj_physical_meta>(),
+    .kernel = structured<&conj_physical_meta, &conj_physical_into, true>(),
     .scalar = &cpu::kConj,
     .vjp = {.rule = [](const Vjp& v) { return Grads{conj_physical(v.grad())}; }},
     .batch = pointwise_batch,

@@ -32,6 +32,7 @@ void check_channels(const Tensor& input, const Tensor& weight, const Tensor& bia
   require(input.dim() == weight.dim(), "Expected {}-dimensional input for {}-dimensional weight {}, but got {}-dimensional input of size {} instead", weight.dim(),
           weight.dim(), describe_sizes(weight.sizes()), input.dim(), describe_sizes(input.sizes()));
   require(input.dtype() == weight.dtype(), "Input type ({}) and weight type ({}) should be the same", dtype_name(input.dtype()), dtype_name(weight.dtype()));
+  require(!bias.defined() || bias.dtype() == input.dtype(), "Input type ({}) and bias type ({}) should be the same", dtype_name(input.dtype()), dtype_name(bias.defined() ? bias.dtype() : input.dtype()));
   SymInt expected = conv.transposed ? weight.sizes()[0] : weight.sizes()[1] * conv.groups;
   if (!guard_or(input.sizes()[1] == expected, true))
     fail("Given groups={}, weight of size {}, expected input{} to have {} channels, but got {} channels instead", conv.groups.to_string(), describe_sizes(weight.sizes()),
@@ -185,7 +186,7 @@ Grads convolution_vjp(const Vjp& v) {
   SymInts bias_size{v.has(2) ? v.sizes(2)[0] : SymInt(0)};
   OptionalSymIntSpan bias_sizes;
   if (v.has(2)) bias_sizes = SymIntSpan(bias_size);
-  auto [input, weight, bias] = convolution_backward(v.grad(), v.input(0), v.input(1), bias_sizes, stride.get(), padding.get(), dilation.get(), v.arg<bool>(6), extra.get(),
+  auto [input, weight, bias] = convolution_backward(v.grad(), conj_of(v.input(0)), conj_of(v.input(1)), bias_sizes, stride.get(), padding.get(), dilation.get(), v.arg<bool>(6), extra.get(),
                                                     v.arg<SymInt>(8), {v.wants(0), v.wants(1), v.has(2) && v.wants(2)});
   return {input, weight, bias};
 }

@@ -116,6 +116,14 @@ Scalar item_composite(const Tensor& self) {
   return _local_scalar_dense(self);
 }
 
+// The result has the sizes of `self`, so that it must have the batch where `src` has it. A write in place cannot.
+Batched copy_batch(const Batch& call) {
+  if (call.batch_dim(0) >= 0 || call.op().form() == OpForm::kInplace) return pointwise_batch(call);
+  Tensor self = with_batch_first(call.tensor(0), -1, call.batch_size());
+  Tensor src = batch_first(call.tensor(1), call.batch_dim(1));
+  while (src.dim() < self.dim()) src = unsqueeze(src, 1);
+  return {weft::call(call.op(), std::vector<Value>{self, src, call.args()[2]}), {0}};
+}
 Batched unary_batch(const Batch& call) {
   std::vector<Value> args(call.args().begin(), call.args().end());
   args[0] = batch_first(call.tensor(0), call.batch_dim(0));
@@ -164,7 +172,7 @@ WEFT_OPERATOR(copy) = {
               Tensor src = v.wants(1) ? to(v.grad(), v.shape(1).dtype, std::nullopt, v.shape(1).device) : Tensor();
               return Grads{self, src};
             }},
-    .batch = pointwise_batch,
+    .batch = copy_batch,
     .samples = [] { return Samples{{"same", {f64({2, 3}), f64({2, 3})}}, {"broadcast", {f64({2, 3}), f64({3})}}, {"cast", {f64({3}), i64({3})}}}; },
 };
 
@@ -249,7 +257,7 @@ WEFT_OPERATOR(local_scalar_dense) = {
 
 WEFT_OPERATOR(item) = {
     .schema = "aten::item(Tensor self) -> Scalar",
-    .traits = Traits::kDataDependent,
+    .traits = Traits::kDataDependent | Traits::kNotDifferentiable,
     .composite = {.functional = function<&item_composite>()},
     .samples = [] { return Samples{{"real", {f64({1, 1})}}}; },
 };

@@ -5,6 +5,7 @@ namespace weft::ops {
 namespace {
 
 void check_index_type(const char* op, const Tensor& index) {
+  if (guard_or(index.numel() == 0, false)) return;
   require(index.dtype() == kInt64 || index.dtype() == kInt32, "{}(): Expected dtype int64 for index, but got {}", op, dtype_name(index.dtype()));
 }
 // A 0-dim tensor counts as a vector of one.
@@ -182,6 +183,12 @@ TensorSpec index_add_meta(const Tensor& self, int64_t dim, const Tensor& index, 
   check_index_type("index_add_", index);
   require(self.dtype() == source.dtype(), "index_add_(): self ({}) and source ({}) must have the same scalar type", dtype_name(self.dtype()), dtype_name(source.dtype()));
   if (self.dim() > 0 && source.dim() > 0 && !guard_or(source.size(dim) == index.numel(), true)) fail("index_add_(): Number of indices should be equal to source.size(dim): source {}, index {}", describe(source), describe(index));
+  if (source.dim() != self.dim())
+    fail("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {} source.shape = {}", describe_sizes(self.sizes()), describe_sizes(source.sizes()));
+  for (int64_t i = 0; i < self.dim(); ++i)
+    if (i != normalize_dim(dim, self.dim()) && !guard_or(self.size(i) == source.size(i), true))
+      fail("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {} source.shape = {}", describe_sizes(self.sizes()),
+           describe_sizes(source.sizes()));
   return like(self);
 }
 void index_add_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha, const Tensor& out) {
@@ -218,7 +225,12 @@ TensorSpec masked_fill_tensor_meta(const Tensor& self, const Tensor& mask, const
 void masked_fill_tensor_into(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out) {
   run_pointwise(cpu::kWhere, self.dtype(), out, {&mask, &value, &self});
 }
-TensorSpec masked_fill_meta(const Tensor& self, const Tensor& mask, const Scalar& value) { return masked_fill_tensor_meta(self, mask, wrapped_number(value)); }
+TensorSpec masked_fill_meta(const Tensor& self, const Tensor& mask, const Scalar& value) {
+  check_mask(mask);
+  require(!value.is_complex() || self.is_complex(), "value cannot be converted to type {} without overflow", dtype_name(self.dtype()));
+  SymInts sizes = broadcast_sizes(self.sizes(), mask.sizes());
+  return {self.dtype(), self.device(), sizes, pointwise_strides({&self, &mask}, sizes)};
+}
 void masked_fill_into(const Tensor& self, const Tensor& mask, const Scalar& value, const Tensor& out) { masked_fill_tensor_into(self, mask, wrapped_number(value), out); }
 
 // --- batching ----------------------------------------------------------------------------------------------------------------------

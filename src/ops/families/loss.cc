@@ -11,7 +11,7 @@ enum Reduce : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
 TensorSpec mse_meta(const Tensor& self, const Tensor& target, int64_t reduction) {
   TensorSpec spec = pointwise_spec({&self, &target}, common_type(self, target));
-  require(is_differentiable(spec.dtype), "\"mse_cpu\" not implemented for '{}'", dtype_name(spec.dtype));
+  require(is_floating(spec.dtype), "\"mse_cpu\" not implemented for '{}'", dtype_name(spec.dtype));
   return reduction == kNone ? spec : contiguous_spec({}, spec.dtype, spec.device);
 }
 void mse_into(const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) {
@@ -44,6 +44,8 @@ void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight, b
   if (spatial) {
     require(target.dim() == 3, "only batches of spatial targets supported (3D tensors) but got targets of dimension: {}", target.dim());
     require(self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input of dimension: {}", self.dim());
+    for (int64_t d : {0, 2, 3})
+      if (!guard_or(self.size(d) == target.size(d ? d - 1 : 0), true)) fail("size mismatch (got input: {} , target: {}", describe_sizes(self.sizes()), describe_sizes(target.sizes()));
   } else {
     require(self.dim() == 1 || self.dim() == 2, "input tensor should be 1D or 2D, but it is {}", describe(self));
     require(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported; it is {}", describe(target));

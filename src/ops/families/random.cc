@@ -98,6 +98,7 @@ void check_probability(double p, const char* op) { require(p >= 0 && p <= 1, "{}
 
 void draw_bernoulli(const Tensor& out, double p, const MaybeGenerator& generator) {
   check_probability(p, "bernoulli_");
+  require(!is_complex(out.dtype()), "\"bernoulli_scalar_cpu_\" not implemented for '{}'", dtype_name(out.dtype()));
   visit_dtype(out.dtype(), [&]<typename T>() {
     draw<T>(out, generator, 2, [=](const RandomStream& s, uint64_t i) {
       bool hit = s.uniform_double(i) < p;

@@ -22,7 +22,7 @@ TensorSpec sum_dim_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim, M
   return reduced_spec(self, mask_of(self, dim), keepdim, sum_type(self, dtype));
 }
 void sum_dim_into(const Tensor& self, OptionalIntSpan dim, bool, MaybeType dtype, const Tensor& out) {
-  run_reduction(cpu::kSum, sum_type(self, dtype), self, mask_of(self, dim), {&out});
+  run_reduction(cpu::kSum, sum_type(self, dtype) <= kInt64 ? kInt64 : sum_type(self, dtype), self, mask_of(self, dim), {&out});
 }
 TensorSpec sum_meta(const Tensor& self, MaybeType dtype) { return sum_dim_meta(self, {}, false, dtype); }
 void sum_into(const Tensor& self, MaybeType dtype, const Tensor& out) { sum_dim_into(self, {}, false, dtype, out); }
@@ -89,6 +89,7 @@ Grads extreme_vjp(const Vjp& v) {
 Tensor sum_to_size_composite(const Tensor& self, SymIntSpan size) {
   auto rank = static_cast<size_t>(self.dim());
   if (size.size() > rank) fail("size {} is not expandable to size {}.", describe_sizes(size), describe_sizes(self.sizes()));
+  if (size.empty()) return sum(self);
   size_t extra = rank - size.size();
   Ints dims;
   for (size_t d = 0; d < rank; ++d) {
@@ -99,8 +100,13 @@ Tensor sum_to_size_composite(const Tensor& self, SymIntSpan size) {
     const SymInt& have = self.sizes()[d];
     const SymInt& want = size[d - extra];
     if (have.same_as(want) || guard_or(have == want, false)) continue;
-    if (!guard_or(want == 1, false)) fail("size {} is not expandable to size {}.", describe_sizes(size), describe_sizes(self.sizes()));
-    dims.push_back(static_cast<int64_t>(d));
+    if (guard_or(want == 1, false)) {
+      dims.push_back(static_cast<int64_t>(d));
+      continue;
+    }
+    // Sizes that only data can tell are taken for equal, and checked when the program runs.
+    if ((have == want).hint()) fail("size {} is not expandable to size {}.", describe_sizes(size), describe_sizes(self.sizes()));
+    check(have == want, "sum_to_size: the sizes must be equal");
   }
   if (dims.empty()) return alias(self);
   Tensor summed = sum(self, dims, true);

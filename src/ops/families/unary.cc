@@ -15,6 +15,14 @@ Samples complex_samples() {
 }
 // Where negative numbers have no value.
 Samples positive_samples() { return {{"plain", {positive({3, 4})}}, {"zero_dim", {positive({})}}, {"empty", {f64({0})}}, {"complex", {c128({3})}}}; }
+// The magnitude of complex numbers is real, in the very layout of the input.
+TensorSpec abs_meta(const Tensor& self) {
+  require(self.dtype() != kBool, "\"abs_cpu\" not implemented for 'bool'");
+  if (!self.is_complex()) return pointwise_spec({&self}, self.dtype());
+  return {real_type(self.dtype()), self.device(), SymInts(self.sizes()), preserved_strides(self)};
+}
+void abs_into(const Tensor& self, const Tensor& out) { run_pointwise(cpu::kAbs, self.dtype(), out, {&self}); }
+
 Samples truth_samples() { return {{"bool", {boolean({3, 4})}}, {"real", {f64({3})}}, {"integers", {i64({4})}}}; }
 Samples integer_samples() { return {{"integers", {i64({4})}}, {"bool", {boolean({2, 3})}}}; }
 
@@ -25,8 +33,8 @@ WEFT_OPERATOR(abs) = {
     .inplace = "aten::abs_(Tensor(a!) self) -> Tensor(a!)",
     .out = "aten::abs.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
-    .meta = Unary<cpu::kAbs>::meta_function(),
-    .kernel = Unary<cpu::kAbs>::kernels(),
+    .meta = function<&abs_meta>(),
+    .kernel = structured<&abs_meta, &abs_into, true>(),
     .scalar = &cpu::kAbs,
     .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() * sgn(v.input(0))}; }},
     .batch = pointwise_batch,

@@ -39,10 +39,6 @@ Tensor flatten_composite(const Tensor& self, int64_t start_dim, int64_t end_dim)
   return reshape(self, shape);
 }
 
-TensorSpec unsafe_view_meta(const Tensor& self, SymIntSpan size) {
-  Tensor seen = view_kernel(self, size);
-  return {seen.dtype(), seen.device(), SymInts(seen.sizes()), SymInts(seen.strides())};
-}
 // The caller gives up the tensor that it views, so no view is noted.
 Tensor unsafe_view_kernel(const Tensor& self, SymIntSpan size) { return view_kernel(self, size); }
 
@@ -124,6 +120,10 @@ Tensor expand_kernel(const Tensor& self, SymIntSpan size, bool) {
           describe(self), describe_sizes(size), size.size(), rank);
   size_t missing = size.size() - rank;
   SymInts sizes(size), strides(size.size());
+  if (rank == 0) {
+    for (const SymInt& s : size) require(s.is_symbolic() || s.plain() >= 0, "expand({}, size={}): a 0-dim tensor has no size to keep", describe(self), describe_sizes(size));
+    return alias_with(self, sizes, strides, self.storage_offset());
+  }
   for (size_t d = size.size(); d-- > 0;) {
     bool is_new = d < missing;
     bool keep = !size[d].is_symbolic() && size[d].plain() == -1;
@@ -143,10 +143,15 @@ Tensor expand_kernel(const Tensor& self, SymIntSpan size, bool) {
       continue;
     }
     if (have.same_as(size[d]) || guard_or(have == size[d], false)) continue;
-    if (!guard_or(have == 1, false))
+    if (guard_or(have == 1, false)) {
+      strides[d] = 0;
+      continue;
+    }
+    // Sizes that only data can tell are taken for equal, and checked when the program runs.
+    if ((have == size[d]).hint())
       fail("The expanded size of the tensor ({}) must match the existing size ({}) at non-singleton dimension {}.  Target sizes: {}.  Tensor sizes: {}",
             size[d].to_string(), have.to_string(), d, describe_sizes(size), describe_sizes(self.sizes()));
-    strides[d] = 0;
+    check(have == size[d], "expand: the expanded size must match the existing size");
   }
   return alias_with(self, sizes, strides, self.storage_offset());
 }
@@ -367,7 +372,7 @@ WEFT_OPERATOR(flatten_using_ints) = {
 WEFT_OPERATOR(unsafe_view) = {
     .schema = "aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor",
     .traits = Traits::kLinear | Traits::kReadsConjNeg,
-    .meta = function<&unsafe_view_meta>(),
+    .meta = function<&unsafe_view_kernel>(),
     .kernel = {.functional = function<&unsafe_view_kernel>()},
     .vjp = {.saves = sizes(0), .rule = [](const Vjp& v) { return Grads{reshape(v.grad(), v.sizes(0))}; }},
     .batch = view_batch,
@@ -389,7 +394,7 @@ WEFT_OPERATOR(as_strided) = {
               return Grads{as_strided_backward(v.grad(), shape.sizes, shape.strides, size.get(), stride.get(), offset - shape.offset)};
             }},
     .inverse = function<&as_strided_inverse>(),
-    .samples = [] { return Samples{{"diagonal", {f64({3, 3}), sizes_value({3}), sizes_value({4})}}, {"overlapping", {f64({6}), sizes_value({3, 2}), sizes_value({2, 1}), 1}}}; },
+    .samples = [] { return Samples{{"diagonal", {f64({3, 3}), sizes_value({3}), sizes_value({4})}}, {"overlapping", {f64({6}), sizes_value({3, 2}), sizes_value({1, 1}), 1}}}; },
 };
 
 WEFT_OPERATOR(as_strided_backward) = {
@@ -404,7 +409,7 @@ WEFT_OPERATOR(as_strided_backward) = {
       Tensor laid_out = copy_(new_empty_strided(v.grad(), input_size.get(), input_stride.get()), v.grad());
       return Grads{as_strided(laid_out, size.get(), stride.get(), v.arg<SymInt>(5))};
     }},
-    .samples = [] { return Samples{{"overlapping", {f64({3, 2}), sizes_value({6}), sizes_value({1}), sizes_value({3, 2}), sizes_value({2, 1}), 1}}}; },
+    .samples = [] { return Samples{{"overlapping", {f64({3, 2}), sizes_value({6}), sizes_value({1}), sizes_value({3, 2}), sizes_value({1, 1}), 1}}}; },
 };
 
 WEFT_OPERATOR(as_strided_scatter) = {

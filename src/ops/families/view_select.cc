@@ -74,12 +74,15 @@ std::vector<Tensor> split_with_sizes_kernel(const Tensor& self, SymIntSpan split
 }
 
 SymInts equal_parts(const SymInt& size, const SymInt& part) {
-  int64_t n = guard_int(size), p = guard_int(part);
-  require(p >= 0, "split expects split_size be non-negative, but got split_size={}", p);
-  require(p > 0 || n == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of {}", n);
-  SymInts sizes;
-  int64_t count = p == 0 ? 1 : std::max<int64_t>((n + p - 1) / p, 1);
-  for (int64_t i = 0; i < count; ++i) sizes.push_back(i + 1 < count ? p : n - p * (count - 1));
+  require(!guard_or(part < 0, false), "split expects split_size be non-negative, but got split_size={}", part.to_string());
+  if (guard_or(part == 0, false)) {
+    require(guard_or(size == 0, false), "split_size can only be 0 if dimension size is 0, but got dimension size of {}", size.to_string());
+    return {SymInt(0)};
+  }
+  // How many parts there are must be known; how long they are need not.
+  int64_t count = guard_int(max(floor_div(size + part - 1, part), SymInt(1)));
+  SymInts sizes(static_cast<size_t>(count), part);
+  sizes.back() = size - part * (count - 1);
   return sizes;
 }
 std::vector<Tensor> split_kernel(const Tensor& self, const SymInt& split_size, int64_t dim) {

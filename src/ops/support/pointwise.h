@@ -73,7 +73,7 @@ struct BinaryScalar {
   static TensorSpec meta(const Tensor& self, const Scalar& other) {
     DType type = compute_type(rule, common_type(self, other));
     require_supported(kernel, type);
-    return pointwise_spec({&self}, kernel.result_dtype(type));
+    return {kernel.result_dtype(type), self.device(), SymInts(self.sizes()), strides_beside_number(self)};
   }
   static void into(const Tensor& self, const Scalar& other, const Tensor& out) {
     Tensors::into(self, wrapped_number(other), out);

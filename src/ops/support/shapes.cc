@@ -58,10 +58,10 @@ bool same_strides(const Tensor& a, const Tensor& b) {
 }
 
 // The stride of `tensor` along dim d of the broadcast result; 0 where it is broadcast.
-SymInt broadcast_stride(const Tensor& tensor, size_t d, size_t rank) {
-  size_t missing = rank - static_cast<size_t>(tensor.dim());
+SymInt broadcast_stride(const Tensor& tensor, size_t d, SymIntSpan sizes) {
+  size_t missing = sizes.size() - static_cast<size_t>(tensor.dim());
   if (d < missing) return 0;
-  if (guard_or(tensor.sizes()[d - missing] == 1, false)) return 0;
+  if (guard_or(tensor.sizes()[d - missing] == 1, false) && !guard_or(sizes[d] == 1, false)) return 0;
   return tensor.strides()[d - missing];
 }
 
@@ -73,7 +73,7 @@ SmallVector<size_t, 6> order_by_strides(std::initializer_list<const Tensor*> inp
   auto compare = [&](size_t a, size_t b) {
     for (const Tensor* tensor : inputs) {
       if (!tensor->defined()) continue;
-      SymInt stride_a = broadcast_stride(*tensor, a, sizes.size()), stride_b = broadcast_stride(*tensor, b, sizes.size());
+      SymInt stride_a = broadcast_stride(*tensor, a, sizes), stride_b = broadcast_stride(*tensor, b, sizes);
       if (guard_or(stride_a == 0, false) || guard_or(stride_b == 0, false)) continue;
       if (guard_or(stride_a < stride_b, false)) return -1;
       if (guard_or(stride_a > stride_b, false)) return 1;
@@ -104,12 +104,21 @@ SymInts dense_strides(SymIntSpan sizes, const SmallVector<size_t, 6>& order) {
   if (row_major) return contiguous_strides(sizes);
   for (size_t d : order) {
     strides[d] = running;
-    running = running * max(sizes[d], SymInt(1));
+    running = running * sizes[d];  // an empty dim makes the strides behind it 0, as in PyTorch
   }
   return strides;
 }
 
 }  // namespace
+
+SymInts strides_beside_number(const Tensor& self) {
+  // The usual case first: strides that say row-major without a doubt.
+  if (!self.is_symbolic() && self.is_contiguous() && self.plain_numel() != 0) {
+    SymInts plain = contiguous_strides(self.sizes());
+    if (same_sizes(plain, self.strides())) return plain;
+  }
+  return dense_strides(self.sizes(), order_by_strides({&self}, self.sizes()));
+}
 
 SymInts pointwise_strides(std::initializer_list<const Tensor*> inputs, SymIntSpan sizes) {
   const Tensor* first = nullptr;
@@ -150,7 +159,10 @@ TensorSpec pointwise_spec(std::initializer_list<const Tensor*> inputs, DType dty
 
 SymInts preserved_strides(const Tensor& like) {
   if (like.impl()->is_non_overlapping_and_dense()) return SymInts(like.strides());
-  return dense_strides(like.sizes(), order_by_strides({&like}, like.sizes()));
+  SymInts strides = dense_strides(like.sizes(), order_by_strides({&like}, like.sizes()));
+  for (SymInt& stride : strides)
+    if (!stride.is_symbolic() && stride.plain() == 0) return contiguous_strides(like.sizes());
+  return strides;
 }
 
 uint64_t dim_mask(IntSpan dims, int64_t rank, bool empty_means_all) {

@@ -33,7 +33,26 @@ SymInts infer_size(SymIntSpan size, const SymInt& numel) {
   return result;
 }
 
+namespace {
+
+bool is_undecided(SymIntSpan values) {
+  for (const SymInt& value : values)
+    if (value.is_symbolic() && !value.hint()) return true;
+  return false;
+}
+
+bool is_row_major(SymIntSpan sizes, SymIntSpan strides) {
+  SymInts dense = contiguous_strides(sizes);
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (!guard_or(strides[d] == dense[d], false) && !guard_or(sizes[d] == 1, false)) return false;
+  return true;
+}
+
+}  // namespace
+
 std::optional<SymInts> view_strides(SymIntSpan sizes, SymIntSpan strides, SymIntSpan target) {
+  // Sizes that only data can tell do not answer the questions below; memory without gaps can be seen as anything.
+  if ((is_undecided(sizes) || is_undecided(target)) && is_row_major(sizes, strides)) return contiguous_strides(target);
   SymInt numel = 1;
   for (const SymInt& size : sizes) numel = numel * size;
   if (guard_or(numel == 0, false)) {
