@@ -1,5 +1,5 @@
-// The safetensors format: eight bytes with the length of a JSON header, the header, and one buffer in which the
-// tensors lie side by side. The format asks that they cover the buffer exactly: no gaps, no overlaps.
+// The safetensors format: eight bytes with the length of a JSON header, the header, and one buffer in which
+// the tensors lie side by side. The format asks that they cover the buffer exactly: no gaps, no overlaps.
 #include "weft/io/safetensors.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@
 namespace weft {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the format is little-endian, and so is this reader");
+static_assert(std::endian::native == std::endian::little,
+              "the format is little-endian, and so is this reader");
 
 constexpr uint64_t kPrefix = 8, kMostHeader = 100'000'000;
 constexpr std::string_view kMetadata = "__metadata__";
@@ -30,12 +31,13 @@ struct TypeName {
   DType dtype;
 };
 // What weft has.
-constexpr TypeName kTypeNames[] = {{"F64", kFloat64}, {"F32", kFloat32}, {"F16", kFloat16}, {"BF16", kBFloat16},
-                                   {"I64", kInt64},   {"I32", kInt32},   {"I16", kInt16},   {"I8", kInt8},
-                                   {"U8", kUInt8},    {"BOOL", kBool}};
+constexpr TypeName kTypeNames[] = {
+    {"F64", kFloat64}, {"F32", kFloat32}, {"F16", kFloat16}, {"BF16", kBFloat16}, {"I64", kInt64},
+    {"I32", kInt32},   {"I16", kInt16},   {"I8", kInt8},     {"U8", kUInt8},      {"BOOL", kBool}};
 
 // What the format has beyond that, with the bytes of an element.
-constexpr std::pair<const char*, int> kOtherTypes[] = {{"U64", 8}, {"U32", 4}, {"U16", 2}, {"C64", 8}, {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"F8_E8M0", 1}};
+constexpr std::pair<const char*, int> kOtherTypes[] = {
+    {"U64", 8}, {"U32", 4}, {"U16", 2}, {"C64", 8}, {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"F8_E8M0", 1}};
 
 std::optional<DType> dtype_named(std::string_view name) {
   for (const TypeName& type : kTypeNames)
@@ -96,9 +98,10 @@ class Reader {
     check_format(size_ >= kPrefix, source_, "{} bytes are no safetensors file; the shortest has 10", size_);
     uint64_t length = 0;
     read_(0, &length, sizeof(length));
-    check_format(length <= kMostHeader, source_, "the header claims {} bytes; at most {} are read", length, kMostHeader);
-    check_format(length >= 2 && length <= size_ - kPrefix, source_, "the header claims {} bytes, but {} follow", length,
-                 size_ - kPrefix);
+    check_format(length <= kMostHeader, source_, "the header claims {} bytes; at most {} are read", length,
+                 kMostHeader);
+    check_format(length >= 2 && length <= size_ - kPrefix, source_,
+                 "the header claims {} bytes, but {} follow", length, size_ - kPrefix);
     std::string header(length, '\0');
     read_(kPrefix, header.data(), length);
     data_ = kPrefix + length;
@@ -118,20 +121,25 @@ class Reader {
   Placement layout_of(const std::string& name, const Json& entry) const {
     check_format(entry.is_object(), source_, "entry '{}' is no object", name);
     for (const auto& [key, value] : entry.as_object())
-      check_format(key == "dtype" || key == "shape" || key == "data_offsets", source_, "entry '{}': unknown member '{}'", name,
-                   key);
+      check_format(key == "dtype" || key == "shape" || key == "data_offsets", source_,
+                   "entry '{}': unknown member '{}'", name, key);
     const Json& type = member(name, entry, "dtype");
     check_format(type.is_string(), source_, "entry '{}': dtype is no string", name);
     Placement layout{name, dtype_named(type.as_string()), {}, 0, 0};
-    uint64_t bytes = read_shape(member(name, entry, "shape"), bytes_of_element(name, type.as_string()), layout);
+    uint64_t bytes =
+        read_shape(member(name, entry, "shape"), bytes_of_element(name, type.as_string()), layout);
     const Json& offsets = member(name, entry, "data_offsets");
-    check_format(offsets.is_array() && offsets.size() == 2, source_, "entry '{}': data_offsets are not two numbers", name);
+    check_format(offsets.is_array() && offsets.size() == 2, source_,
+                 "entry '{}': data_offsets are not two numbers", name);
     layout.begin = natural(name, offsets.at(0), "data_offsets");
     layout.end = natural(name, offsets.at(1), "data_offsets");
     check_format(layout.begin <= layout.end && layout.end <= size_ - data_, source_,
-                 "entry '{}': bytes {} to {} are not inside the {} bytes of data", name, layout.begin, layout.end, size_ - data_);
-    check_format(layout.end - layout.begin == bytes, source_, "entry '{}': {}{} has {} bytes, but its offsets span {}", name,
-                 entry.at("dtype").as_string(), describe_sizes(IntSpan(layout.sizes)).str(), bytes, layout.end - layout.begin);
+                 "entry '{}': bytes {} to {} are not inside the {} bytes of data", name, layout.begin,
+                 layout.end, size_ - data_);
+    check_format(layout.end - layout.begin == bytes, source_,
+                 "entry '{}': {}{} has {} bytes, but its offsets span {}", name,
+                 entry.at("dtype").as_string(), describe_sizes(IntSpan(layout.sizes)).str(), bytes,
+                 layout.end - layout.begin);
     return layout;
   }
 
@@ -139,8 +147,10 @@ class Reader {
     if (std::optional<DType> dtype = dtype_named(type)) return static_cast<uint64_t>(item_size(*dtype));
     for (const auto& [other, bytes] : kOtherTypes)
       if (options_.leave_out_unsupported && type == other) return static_cast<uint64_t>(bytes);
-    throw FormatError(fmt::format("{}: entry '{}': element type '{}' is not supported (F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL are)",
-                                  source_, name, type));
+    throw FormatError(
+        fmt::format("{}: entry '{}': element type '{}' is not supported (F64, F32, F16, BF16, I64, I32, I16, "
+                    "I8, U8, BOOL are)",
+                    source_, name, type));
   }
 
   // The number of bytes that the shape asks for.
@@ -153,8 +163,8 @@ class Reader {
       empty |= size == 0;
       overflow |= __builtin_mul_overflow(bytes, size, &bytes);
     }
-    check_format(empty || (!overflow && bytes <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())), source_,
-                 "entry '{}': shape {} has more bytes than can be addressed", layout.name,
+    check_format(empty || (!overflow && bytes <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())),
+                 source_, "entry '{}': shape {} has more bytes than can be addressed", layout.name,
                  describe_sizes(IntSpan(layout.sizes)).str());
     return empty ? 0 : bytes;
   }
@@ -166,25 +176,29 @@ class Reader {
   }
 
   uint64_t natural(const std::string& name, const Json& number, const char* what) const {
-    check_format(number.is_int() && number.as_int() >= 0, source_, "entry '{}': {} holds {}; expected an integer of at least 0",
-                 name, what, number.to_text());
+    check_format(number.is_int() && number.as_int() >= 0, source_,
+                 "entry '{}': {} holds {}; expected an integer of at least 0", name, what, number.to_text());
     return static_cast<uint64_t>(number.as_int());
   }
 
   void check_coverage(const std::vector<Placement>& layouts) const {
     std::vector<const Placement*> sorted;
     for (const Placement& layout : layouts) sorted.push_back(&layout);
-    std::sort(sorted.begin(), sorted.end(),
-              [](const Placement* a, const Placement* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });
+    std::sort(sorted.begin(), sorted.end(), [](const Placement* a, const Placement* b) {
+      return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
+    });
     uint64_t covered = 0;
     for (const Placement* layout : sorted) {
-      check_format(layout->begin >= covered, source_, "entry '{}' begins at byte {}, inside another entry that ends at {}",
-                   layout->name, layout->begin, covered);
-      check_format(layout->begin == covered, source_, "entry '{}' begins at byte {}; bytes {} to {} belong to no entry",
-                   layout->name, layout->begin, covered, layout->begin);
+      check_format(layout->begin >= covered, source_,
+                   "entry '{}' begins at byte {}, inside another entry that ends at {}", layout->name,
+                   layout->begin, covered);
+      check_format(layout->begin == covered, source_,
+                   "entry '{}' begins at byte {}; bytes {} to {} belong to no entry", layout->name,
+                   layout->begin, covered, layout->begin);
       covered = layout->end;
     }
-    check_format(covered == size_ - data_, source_, "the last {} bytes belong to no entry", size_ - data_ - covered);
+    check_format(covered == size_ - data_, source_, "the last {} bytes belong to no entry",
+                 size_ - data_ - covered);
   }
 
   Tensor read_tensor(const Placement& layout) {
@@ -214,10 +228,12 @@ struct Writable {
 
 Writable writable(const std::string& name, const Tensor& tensor) {
   require(tensor.defined(), "safetensors: '{}' is an undefined tensor", name);
-  require(tensor.storage()->has_memory(), "safetensors: '{}' is {} without memory; only tensors with values can be saved", name,
+  require(tensor.storage()->has_memory(),
+          "safetensors: '{}' is {} without memory; only tensors with values can be saved", name,
           describe(tensor));
   require(type_name(tensor.dtype()) != nullptr,
-          "safetensors: '{}' is {}, and the format has no complex numbers; save view_as_real of it", name, describe(tensor));
+          "safetensors: '{}' is {}, and the format has no complex numbers; save view_as_real of it", name,
+          describe(tensor));
   require(name != kMetadata, "safetensors: a tensor cannot be called '{}'", name);
   GradModeScope no_grad(false);
   return {name, resolve_neg(resolve_conj(tensor.detach())).contiguous()};
@@ -265,7 +281,8 @@ void write(const SafeTensors& tensors, FunctionRef<void(const void*, size_t)> pu
   std::vector<Writable> sorted = in_file_order(tensors);
   std::string header = header_of(sorted, tensors);
   uint64_t length = header.size();
-  require(length <= kMostHeader, "safetensors: a header of {} bytes is longer than readers accept ({})", length, kMostHeader);
+  require(length <= kMostHeader, "safetensors: a header of {} bytes is longer than readers accept ({})",
+          length, kMostHeader);
   put(&length, sizeof(length));
   put(header.data(), header.size());
   for (const Writable& entry : sorted)
@@ -283,7 +300,8 @@ const Tensor& SafeTensors::at(std::string_view name) const {
   if (const Tensor* tensor = find(name)) return *tensor;
   std::string names;
   for (size_t i = 0; i < entries_.size() && i < 8; ++i) names += (i ? ", " : "") + entries_[i].first;
-  fail("there is no tensor '{}' among the {} here: {}{}", name, entries_.size(), names, entries_.size() > 8 ? ", ..." : "");
+  fail("there is no tensor '{}' among the {} here: {}{}", name, entries_.size(), names,
+       entries_.size() > 8 ? ", ..." : "");
 }
 
 bool SafeTensors::add(std::string name, Tensor tensor) {
@@ -292,8 +310,11 @@ bool SafeTensors::add(std::string name, Tensor tensor) {
   return true;
 }
 
-SafeTensors parse_safetensors(std::string_view bytes, std::string_view source, const SafeTensorsOptions& options) {
-  auto read = [&](uint64_t offset, void* into, size_t count) { std::memcpy(into, bytes.data() + offset, count); };
+SafeTensors parse_safetensors(std::string_view bytes, std::string_view source,
+                              const SafeTensorsOptions& options) {
+  auto read = [&](uint64_t offset, void* into, size_t count) {
+    std::memcpy(into, bytes.data() + offset, count);
+  };
   return Reader(bytes.size(), source, options, read).run();
 }
 
@@ -311,7 +332,8 @@ SafeTensors load_safetensors(const std::string& path, const SafeTensorsOptions& 
 
 std::string safetensors_bytes(const SafeTensors& tensors) {
   std::string bytes;
-  write(tensors, [&](const void* data, size_t count) { bytes.append(static_cast<const char*>(data), count); });
+  write(tensors,
+        [&](const void* data, size_t count) { bytes.append(static_cast<const char*>(data), count); });
   return bytes;
 }
 

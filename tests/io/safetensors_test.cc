@@ -32,8 +32,9 @@ void expect_refused(const std::string& header, const std::string& data, const ch
 }
 
 TEST(Safetensors, ReadsNamesTypesShapesAndNotes) {
-  std::string header = R"({"__metadata__":{"made by":"hand"},"b":{"dtype":"I16","shape":[2],"data_offsets":[4,8]},)"
-                       R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}   )";
+  std::string header =
+      R"({"__metadata__":{"made by":"hand"},"b":{"dtype":"I16","shape":[2],"data_offsets":[4,8]},)"
+      R"("a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}   )";
   float number = 1.5;
   std::string data(reinterpret_cast<const char*>(&number), 4);
   data += std::string("\x01\x00\xff\xff", 4);
@@ -53,9 +54,11 @@ TEST(Safetensors, ReadsAFileWithoutTensors) { EXPECT_EQ(parse_safetensors(file_o
 
 TEST(Safetensors, RefusesTruncatedAndOversizedHeaders) {
   EXPECT_ERROR_TYPE(FormatError, parse_safetensors("1234567", "x"), "x: 7 bytes are no safetensors file");
-  EXPECT_ERROR_TYPE(FormatError, parse_safetensors(file_of("{}", "", 3), "x"), "the header claims 3 bytes, but 2 follow");
+  EXPECT_ERROR_TYPE(FormatError, parse_safetensors(file_of("{}", "", 3), "x"),
+                    "the header claims 3 bytes, but 2 follow");
   EXPECT_ERROR_TYPE(FormatError, parse_safetensors(file_of("", "", 0), "x"), "the header claims 0 bytes");
-  EXPECT_ERROR_TYPE(FormatError, parse_safetensors(file_of("{}", "", 100'000'001), "x"), "at most 100000000 are read");
+  EXPECT_ERROR_TYPE(FormatError, parse_safetensors(file_of("{}", "", 100'000'001), "x"),
+                    "at most 100000000 are read");
   EXPECT_ERROR_TYPE(FormatError, parse_safetensors(file_of("{}", "", INT64_MAX), "x"), "the header claims");
 }
 
@@ -63,8 +66,9 @@ TEST(Safetensors, RefusesWhatIsNoHeader) {
   expect_refused(" {}", "", "does not begin with '{'");
   expect_refused("[]", "", "does not begin with '{'");
   expect_refused("{\"a\":}", "", "x.safetensors: header");
-  expect_refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", "xy",
-                 "the key \"a\" comes twice");
+  expect_refused(
+      R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+      "xy", "the key \"a\" comes twice");
   expect_refused(R"({"__metadata__":{"a":1}})", "", "'__metadata__': the note 'a' is no string");
 }
 
@@ -73,15 +77,21 @@ TEST(Safetensors, RefusesEntriesThatAreNotTensors) {
   expect_refused(R"({"a":{"shape":[1],"data_offsets":[0,1]}})", "x", "entry 'a' has no dtype");
   expect_refused(R"({"a":{"dtype":"U8","data_offsets":[0,1]}})", "x", "entry 'a' has no shape");
   expect_refused(R"({"a":{"dtype":"U8","shape":[1]}})", "x", "entry 'a' has no data_offsets");
-  expect_refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"scale":2}})", "x", "entry 'a': unknown member 'scale'");
-  expect_refused(R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})", "x", "entry 'a': shape holds -1");
-  expect_refused(R"({"a":{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}})", "x", "entry 'a': shape holds 1.0");
-  expect_refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}})", "x", "entry 'a': data_offsets are not two numbers");
-  expect_refused(R"({"a":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}})", "\x02", "entry 'a': a BOOL is neither 0 nor 1");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"scale":2}})", "x",
+                 "entry 'a': unknown member 'scale'");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})", "x",
+                 "entry 'a': shape holds -1");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}})", "x",
+                 "entry 'a': shape holds 1.0");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}})", "x",
+                 "entry 'a': data_offsets are not two numbers");
+  expect_refused(R"({"a":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}})", "\x02",
+                 "entry 'a': a BOOL is neither 0 nor 1");
 }
 
 TEST(Safetensors, RefusesOtherElementTypesByName) {
-  std::string header = R"({"a":{"dtype":"U64","shape":[1],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[1],"data_offsets":[8,9]}})";
+  std::string header =
+      R"({"a":{"dtype":"U64","shape":[1],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[1],"data_offsets":[8,9]}})";
   expect_refused(header, "123456789", "entry 'a': element type 'U64' is not supported");
   SafeTensors file = parse_safetensors(file_of(header, "123456789"), "x", {.leave_out_unsupported = true});
   EXPECT_THAT(file.left_out, ElementsAre("a"));
@@ -89,8 +99,10 @@ TEST(Safetensors, RefusesOtherElementTypesByName) {
 }
 
 TEST(Safetensors, RefusesOffsetsThatDisagree) {
-  expect_refused(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "1234", "entry 'a': F32[2] has 8 bytes, but its offsets span 4");
-  expect_refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", "1", "are not inside the 1 bytes of data");
+  expect_refused(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "1234",
+                 "entry 'a': F32[2] has 8 bytes, but its offsets span 4");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})", "1",
+                 "are not inside the 1 bytes of data");
   expect_refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}})", "1", "are not inside");
   expect_refused(R"({"a":{"dtype":"F64","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", "",
                  "has more bytes than can be addressed");
@@ -98,10 +110,13 @@ TEST(Safetensors, RefusesOffsetsThatDisagree) {
 
 TEST(Safetensors, RefusesOverlapsAndHoles) {
   auto two = [](const char* a, const char* b) {
-    return fmt::format(R"({{"a":{{"dtype":"U8","shape":[2],"data_offsets":{}}},"b":{{"dtype":"U8","shape":[2],"data_offsets":{}}}}})", a, b);
+    return fmt::format(
+        R"({{"a":{{"dtype":"U8","shape":[2],"data_offsets":{}}},"b":{{"dtype":"U8","shape":[2],"data_offsets":{}}}}})",
+        a, b);
   };
   EXPECT_EQ(parse_safetensors(file_of(two("[2,4]", "[0,2]"), "1234")).size(), 2u);
-  expect_refused(two("[0,2]", "[1,3]"), "123", "entry 'b' begins at byte 1, inside another entry that ends at 2");
+  expect_refused(two("[0,2]", "[1,3]"), "123",
+                 "entry 'b' begins at byte 1, inside another entry that ends at 2");
   expect_refused(two("[0,2]", "[0,2]"), "12", "inside another entry");
   expect_refused(two("[0,2]", "[3,5]"), "12345", "bytes 2 to 3 belong to no entry");
   expect_refused(two("[0,2]", "[2,4]"), "12345", "the last 1 bytes belong to no entry");

@@ -1,12 +1,14 @@
-// The forms of an operator agree: in-place and out= with the functional one, any layout of the inputs with a dense one,
-// and a decomposition with the kernel.
+// The forms of an operator agree: in-place and out= with the functional one, any layout of the inputs with a
+// dense one, and a decomposition with the kernel.
 #include "ops/gradient_support.h"
 #include "ops/support/type_promotion.h"
 
 namespace weft::table {
 namespace {
 
-bool has_defined_values(const Operator& op) { return !op.has(Traits::kRandom) && !op.has(Traits::kUninitialized); }
+bool has_defined_values(const Operator& op) {
+  return !op.has(Traits::kRandom) && !op.has(Traits::kUninitialized);
+}
 
 // The overload of `form` beside a functional one; null if there is none.
 const Operator* form_of(const Operator& op, OpForm form) {
@@ -34,10 +36,12 @@ Tensor converted(const Tensor& tensor, DType dtype) {
 }
 
 bool fits_in_place(const Tensor& result, const Tensor& self) {
-  return can_cast(result.dtype(), self.dtype()) && std::ranges::equal(result.plain_sizes(), self.plain_sizes());
+  return can_cast(result.dtype(), self.dtype()) &&
+         std::ranges::equal(result.plain_sizes(), self.plain_sizes());
 }
 
-// --- in-place ------------------------------------------------------------------------------------------------------
+// --- in-place
+// ------------------------------------------------------------------------------------------------------
 
 TEST(InPlace, GivesTheValuesOfTheFunctionalForm) {
   auto check = [](const Case& one, std::vector<std::string>& texts) {
@@ -52,22 +56,27 @@ TEST(InPlace, GivesTheValuesOfTheFunctionalForm) {
       Value expected = call_without_grad(*one.op, before);
       uint32_t version = self.version();
       if (!one.op->has(Traits::kView) && !fits_in_place(expected.to_tensor(), self)) {
-        EXPECT_THROW(call_without_grad(inplace, args), UserError) << one.name() << ": its result does not fit, and no error came";
+        EXPECT_THROW(call_without_grad(inplace, args), UserError)
+            << one.name() << ": its result does not fit, and no error came";
         continue;
       }
       Value result = call_without_grad(inplace, args);
-      if (!result.is_tensor() || !result.tensor_ref().is_same(self)) texts.push_back("does not return its argument");
+      if (!result.is_tensor() || !result.tensor_ref().is_same(self))
+        texts.push_back("does not return its argument");
       if (self.version() == version) texts.push_back("does not count as a write");
       if (one.op->has(Traits::kView)) {
         Tensor view = expected.to_tensor();
         auto geometry = [](const Tensor& t) { return describe_fully(t, {}, plain_number); };
-        if (geometry(self) != geometry(view)) texts.push_back(fmt::format("got {}, expected {}", geometry(self), geometry(view)));
+        if (geometry(self) != geometry(view))
+          texts.push_back(fmt::format("got {}, expected {}", geometry(self), geometry(view)));
       }
       if (has_defined_values(*one.op))
-        compare_values(self, converted(expected.to_tensor(), self.dtype()), true, texts, strided ? "strided target" : "target");
+        compare_values(self, converted(expected.to_tensor(), self.dtype()), true, texts,
+                       strided ? "strided target" : "target");
     }
   };
-  expect_only(check_samples([](const Operator& op) { return form_of(op, OpForm::kInplace) != nullptr; }, check), {});
+  expect_only(
+      check_samples([](const Operator& op) { return form_of(op, OpForm::kInplace) != nullptr; }, check), {});
 }
 
 TEST(InPlace, GivesTheGradientsOfTheFunctionalForm) {
@@ -82,7 +91,8 @@ TEST(InPlace, GivesTheGradientsOfTheFunctionalForm) {
     if (leaves.empty() || !args[at].is_tensor() || !is_differentiable(args[at].to_tensor().dtype())) return;
     for (const Tensor& leaf : leaves) leaf.set_requires_grad();
     Tensor expected = call(*one.op, args).to_tensor();
-    if (!expected.requires_grad() || !(one.op->has(Traits::kView) || fits_in_place(expected, args[at].to_tensor())) ||
+    if (!expected.requires_grad() ||
+        !(one.op->has(Traits::kView) || fits_in_place(expected, args[at].to_tensor())) ||
         expected.dtype() != args[at].to_tensor().dtype())
       return;
     Tensor target = clone(args[at].to_tensor());  // a leaf that requires a gradient cannot be written
@@ -93,17 +103,21 @@ TEST(InPlace, GivesTheGradientsOfTheFunctionalForm) {
     auto functional = autograd::grad({expected}, leaves, {weights}, {.allow_unused = true});
     auto in_place = autograd::grad({target}, leaves, {weights}, {.allow_unused = true});
     for (size_t i = 0; i < leaves.size(); ++i) {
-      if (functional[i].defined() != in_place[i].defined()) texts.push_back(fmt::format("gradient {}: only one form has it", i));
-      else if (functional[i].defined()) compare_values(in_place[i], functional[i], false, texts, fmt::format("gradient {}", i));
+      if (functional[i].defined() != in_place[i].defined())
+        texts.push_back(fmt::format("gradient {}: only one form has it", i));
+      else if (functional[i].defined())
+        compare_values(in_place[i], functional[i], false, texts, fmt::format("gradient {}", i));
     }
   };
   expect_only(check_samples(wanted, check), {});
 }
 
-// --- out= ------------------------------------------------------------------------------------------------------------
+// --- out=
+// ------------------------------------------------------------------------------------------------------------
 
 // The arguments of the out= overload: those of the functional one by name, and `outs` where it writes.
-std::vector<Value> with_outs(const Operator& functional, const Operator& out, const std::vector<Value>& args, const std::vector<Tensor>& outs) {
+std::vector<Value> with_outs(const Operator& functional, const Operator& out, const std::vector<Value>& args,
+                             const std::vector<Tensor>& outs) {
   std::vector<Value> complete;
   size_t next = 0;
   for (size_t i = 0; i < out.schema().arguments.size(); ++i) {
@@ -125,7 +139,8 @@ void check_out(const Case& one, bool resize, std::vector<std::string>& texts) {
   Value expected = call_without_grad(*one.op, map_tensors(args, duplicate));
   std::vector<Tensor> outs;
   for (const Tensor& result : tensors_in(expected))
-    outs.push_back(resize ? allocate_contiguous({0}, result.dtype()) : laid_out(converted(result, result.dtype()), true, 2, 1));
+    outs.push_back(resize ? allocate_contiguous({0}, result.dtype())
+                          : laid_out(converted(result, result.dtype()), true, 2, 1));
   std::vector<std::string> before;
   for (const Tensor& tensor : outs) before.push_back(describe_fully(tensor, {}, plain_number));
   Value result = call_without_grad(out, with_outs(*one.op, out, args, outs));
@@ -134,24 +149,31 @@ void check_out(const Case& one, bool resize, std::vector<std::string>& texts) {
     bool returns_it = out.schema().returns.empty() || (i < results.size() && results[i].is_same(outs[i]));
     if (!returns_it) texts.push_back(fmt::format("result {} is not the tensor that was given", i));
     std::string after = describe_fully(outs[i], {}, plain_number);
-    if (!resize && after != before[i]) texts.push_back(fmt::format("changed the layout of its target: {}, now {}", before[i], after));
+    if (!resize && after != before[i])
+      texts.push_back(fmt::format("changed the layout of its target: {}, now {}", before[i], after));
     if (outs[i].version() == 0) texts.push_back("does not count as a write");
   }
   if (has_defined_values(*one.op))
-    compare_values(Value::list_of(outs), Value::list_of(tensors_in(expected)), true, texts, resize ? "resized" : "strided target");
+    compare_values(Value::list_of(outs), Value::list_of(tensors_in(expected)), true, texts,
+                   resize ? "resized" : "strided target");
 }
 
 bool has_out(const Operator& op) { return form_of(op, OpForm::kOut) != nullptr; }
 
 TEST(Out, ResizesAndFillsAnEmptyTensor) {
-  expect_only(check_samples(has_out, [](const Case& one, std::vector<std::string>& texts) { check_out(one, true, texts); }), {});
+  expect_only(check_samples(has_out, [](const Case& one,
+                                        std::vector<std::string>& texts) { check_out(one, true, texts); }),
+              {});
 }
 
 TEST(Out, FillsATensorOfAnyLayout) {
-  expect_only(check_samples(has_out, [](const Case& one, std::vector<std::string>& texts) { check_out(one, false, texts); }), {});
+  expect_only(check_samples(has_out, [](const Case& one,
+                                        std::vector<std::string>& texts) { check_out(one, false, texts); }),
+              {});
 }
 
-// --- layouts -----------------------------------------------------------------------------------------------------------
+// --- layouts
+// -----------------------------------------------------------------------------------------------------------
 
 TEST(Layouts, DoNotChangeValues) {
   auto check = [](const Case& one, std::vector<std::string>& texts) {
@@ -162,8 +184,8 @@ TEST(Layouts, DoNotChangeValues) {
       bool reversed;
       int64_t step, offset;
     };
-    for (const Variant& variant : {Variant{"transposed", true, 1, 0}, Variant{"every other", false, 2, 0}, Variant{"offset", false, 1, 3},
-                                   Variant{"all three", true, 2, 5}}) {
+    for (const Variant& variant : {Variant{"transposed", true, 1, 0}, Variant{"every other", false, 2, 0},
+                                   Variant{"offset", false, 1, 3}, Variant{"all three", true, 2, 5}}) {
       std::vector<Value> args = map_tensors(one.args(), [&](const Tensor& t) -> Tensor {
         return t.dim() == 0 ? t : laid_out(t, variant.reversed, variant.step, variant.offset);
       });
@@ -175,7 +197,8 @@ TEST(Layouts, DoNotChangeValues) {
         throw;
       }
       compare_values(result, expected, false, texts, variant.name);
-      compare_values(Value::list(args), Value::list(expected_args), true, texts, fmt::format("arguments after {}", variant.name));
+      compare_values(Value::list(args), Value::list(expected_args), true, texts,
+                     fmt::format("arguments after {}", variant.name));
     }
   };
   expect_only(check_samples(has_defined_values, check),
@@ -184,18 +207,24 @@ TEST(Layouts, DoNotChangeValues) {
                {"aten::view_as", "not every layout can be seen in every way"}});
 }
 
-// --- decompositions ------------------------------------------------------------------------------------------------------
+// --- decompositions
+// ------------------------------------------------------------------------------------------------------
 
 TEST(Decompositions, GiveWhatTheKernelGives) {
   auto check = [](const Case& one, std::vector<std::string>& texts) {
     GradModeScope no_grad(false);
     std::vector<Value> args = one.args(), other = one.args();
     Value expected = call(*one.op, args), got = one.op->def().decompose.boxed(other);
-    std::string a = describe_result(got, tensors_in(other), plain_number), b = describe_result(expected, tensors_in(args), plain_number);
+    std::string a = describe_result(got, tensors_in(other), plain_number),
+                b = describe_result(expected, tensors_in(args), plain_number);
     if (a != b) texts.push_back(fmt::format("\n  decomposed: {}\n  kernel:     {}", a, b));
     else compare_values(got, expected, false, texts, "values");
   };
-  expect_only(check_samples([](const Operator& op) { return static_cast<bool>(op.def().decompose) && has_defined_values(op); }, check), {});
+  expect_only(
+      check_samples(
+          [](const Operator& op) { return static_cast<bool>(op.def().decompose) && has_defined_values(op); },
+          check),
+      {});
 }
 
 }  // namespace

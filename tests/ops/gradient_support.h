@@ -27,25 +27,46 @@ inline std::vector<Tensor> differentiable_in(const std::vector<Value>& args) {
 
 // Fixed weights, none of them zero and no two alike nearby.
 inline Complex<double> weight(size_t i) {
-  return {0.25 + 0.5 * static_cast<double>((7 * i + 3) % 11) / 11, -0.4 + 0.7 * static_cast<double>((5 * i + 1) % 7) / 7};
+  return {0.25 + 0.5 * static_cast<double>((7 * i + 3) % 11) / 11,
+          -0.4 + 0.7 * static_cast<double>((5 * i + 1) % 7) / 7};
 }
-inline Tensor weights_like(const Tensor& tensor) {
+inline Tensor weights_like(const Tensor& tensor, size_t first = 0) {
   Tensor weights = allocate_contiguous(tensor.sizes(), tensor.dtype());
   for (size_t i = 0; i < static_cast<size_t>(weights.plain_numel()); ++i) {
-    if (weights.dtype() == kFloat64) weights.data<double>()[i] = weight(i).re;
-    else weights.data<Complex<double>>()[i] = weight(i);
+    if (weights.dtype() == kFloat64) weights.data<double>()[i] = weight(first + i).re;
+    else weights.data<Complex<double>>()[i] = weight(first + i);
   }
   return weights;
 }
 // The real number whose gradient has the weights for cotangents: sum of Re(conj(w) x).
-inline double weighted_sum(const Tensor& tensor) {
+inline double weighted_sum(const Tensor& tensor, size_t first = 0) {
   recorded::Elements elements = recorded::elements_of(tensor);
   double sum = 0;
   for (size_t i = 0; i < elements.numbers.size(); ++i) {
-    Complex<double> w = weight(i), x = elements.numbers[i];
+    Complex<double> w = weight(first + i), x = elements.numbers[i];
     sum += w.re * x.re + (tensor.is_complex() ? w.im * x.im : 0);
   }
   return sum;
+}
+
+// Arguments that PyTorch does not differentiate either.
+inline const Exceptions kConstants = {
+    {"aten::native_batch_norm/eval", "running statistics are state, not inputs"},
+    {"aten::nll_loss/weighted", "weights of classes are constants"},
+    {"aten::nll_loss_nd/weighted", "weights of classes are constants"},
+    {"aten::nll_loss_forward/weighted", "weights of classes are constants"},
+};
+// Backward operators take what the forward call saved, and their derivatives take that for functions of the
+// input. The second derivatives of the forward operators check them.
+inline const Exceptions kSavedStatistics = {
+    {"aten::native_batch_norm_backward", "mean and deviation are functions of the input"},
+    {"aten::native_layer_norm_backward", "mean and deviation are functions of the input"},
+    {"aten::nll_loss_backward", "the total weight is a function of the target"},
+    {"aten::nll_loss2d_backward", "the total weight is a function of the target"},
+};
+inline Exceptions both(Exceptions a, const Exceptions& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
 }
 
 // Pointers to the parts of every element, in row-major order.
@@ -83,15 +104,18 @@ inline std::vector<double> differences(const Tensor& x, FunctionRef<double()> f)
   return result;
 }
 
-inline bool close(double got, double expected) { return std::abs(got - expected) <= 1e-6 + 1e-4 * std::abs(expected); }
+inline bool close(double got, double expected) {
+  return std::abs(got - expected) <= 1e-6 + 1e-4 * std::abs(expected);
+}
 
 // The gradient (zero when undefined) beside the differences.
-inline void compare_gradient(const std::string& what, const Tensor& gradient, const Tensor& x, const std::vector<double>& expected,
-                             std::vector<std::string>& texts) {
+inline void compare_gradient(const std::string& what, const Tensor& gradient, const Tensor& x,
+                             const std::vector<double>& expected, std::vector<std::string>& texts) {
   std::vector<double> got(expected.size(), 0);
   if (gradient.defined()) {
     if (gradient.dtype() != x.dtype() || !std::ranges::equal(gradient.plain_sizes(), x.plain_sizes()))
-      return texts.push_back(fmt::format("{} is {}, expected {}", what, weft::describe(gradient).str(), weft::describe(x).str()));
+      return texts.push_back(fmt::format("{} is {}, expected {}", what, weft::describe(gradient).str(),
+                                         weft::describe(x).str()));
     recorded::Elements elements = recorded::elements_of(gradient);
     for (size_t i = 0, at = 0; i < elements.numbers.size(); ++i) {
       got[at++] = elements.numbers[i].re;
@@ -100,7 +124,8 @@ inline void compare_gradient(const std::string& what, const Tensor& gradient, co
   }
   for (size_t i = 0; i < expected.size(); ++i)
     if (!std::isnan(expected[i]) && !close(got[i], expected[i]))
-      return texts.push_back(fmt::format("{}: part {} of {}: got {}, expected {}", what, i, expected.size(), got[i], expected[i]));
+      return texts.push_back(fmt::format("{}: part {} of {}: got {}, expected {}", what, i, expected.size(),
+                                         got[i], expected[i]));
 }
 
 }  // namespace weft::table

@@ -1,5 +1,5 @@
-// Meta functions say what kernels do: sizes, strides, types, aliasing; with plain sizes, with symbols that have hints,
-// and with symbols that have none.
+// Meta functions say what kernels do: sizes, strides, types, aliasing; with plain sizes, with symbols that
+// have hints, and with symbols that have none.
 #include "ops/table_support.h"
 #include "weft/ops/fake.h"
 
@@ -33,7 +33,8 @@ TEST(Meta, FakeTensorsAnswerAsRealOnes) {
 
 // A tensor on the device `meta`, with the geometry of a real one.
 Tensor on_meta_device(const Tensor& real) {
-  auto impl = make_ref<TensorImpl>(Storage::without_memory(real.storage()->bytes(), kMeta), real.dtype(), kMeta);
+  auto impl =
+      make_ref<TensorImpl>(Storage::without_memory(real.storage()->bytes(), kMeta), real.dtype(), kMeta);
   impl->set_geometry(real.sizes(), real.strides(), real.storage_offset());
   impl->set_flags(layer::kKernelDetour | (real.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative)));
   return Tensor(std::move(impl));
@@ -45,13 +46,15 @@ TEST(Meta, TensorsOnTheMetaDeviceAnswerAsRealOnes) {
   };
   auto check = [](const Case& one, std::vector<std::string>& texts) {
     std::string expected = eager_description(one);
-    for (size_t at = 0; (at = expected.find("on cpu", at)) != std::string::npos;) expected.replace(at, 6, "on meta");
+    for (size_t at = 0; (at = expected.find("on cpu", at)) != std::string::npos;)
+      expected.replace(at, 6, "on meta");
     GradModeScope no_grad(false);
     std::vector<Value> args = map_tensors(one.args(), on_meta_device);
     std::string got = describe_result(call(*one.op, args), tensors_in(args), plain_number);
     if (got != expected) texts.push_back(fmt::format("\n  meta:  {}\n  eager: {}", got, expected));
   };
-  expect_only(check_samples(takes_tensors_only, check), {{"aten::to.device", "its sample moves the tensor to the CPU, which needs data"}});
+  expect_only(check_samples(takes_tensors_only, check),
+              {{"aten::to.device", "its sample moves the tensor to the CPU, which needs data"}});
 }
 
 TEST(Meta, SymbolicSizesGiveTheSameAtTheirHints) {
@@ -62,7 +65,8 @@ TEST(Meta, SymbolicSizesGiveTheSameAtTheirHints) {
     Ref<ShapeEnv> env = ShapeEnv::create({.duck_shape = false});
     FakeMode mode({.shape_env = env});
     int serial = 0;
-    std::vector<Value> fake = map_tensors(real, [&](const Tensor& t) { return mode.fake_of(t, fmt::format("x{}", serial++)); });
+    std::vector<Value> fake =
+        map_tensors(real, [&](const Tensor& t) { return mode.fake_of(t, fmt::format("x{}", serial++)); });
     ForbidImplicitGuards forbid;
     Value result = call(*one.op, fake);
     std::string got = describe_result(result, tensors_in(fake), [](const SymInt& value) {
@@ -71,7 +75,8 @@ TEST(Meta, SymbolicSizesGiveTheSameAtTheirHints) {
     });
     if (got != expected) texts.push_back(fmt::format("\n  symbolic: {}\n  eager:    {}", got, expected));
     for (const auto& [symbol, value] : env->replacements())
-      if (symbol->is_symbol() && value->is_constant()) texts.push_back(fmt::format("fixes {} to {}", symbol->to_string(), value->to_string()));
+      if (symbol->is_symbol() && value->is_constant())
+        texts.push_back(fmt::format("fixes {} to {}", symbol->to_string(), value->to_string()));
   };
   const char* given = "its sample gives the sizes as numbers";
   expect_only(check_samples(has_plain_result_sizes, check),
@@ -95,21 +100,25 @@ TEST(Meta, DataDependentSizesAreUnbacked) {
     std::vector<Value> fake = map_tensors(real, [&](const Tensor& t) { return mode.fake_of(t, "x"); });
     ForbidImplicitGuards forbid;
     std::vector<Tensor> got = tensors_in(call(*one.op, fake));
-    if (got.size() != expected.size()) return texts.push_back(fmt::format("{} results, expected {}", got.size(), expected.size()));
+    if (got.size() != expected.size())
+      return texts.push_back(fmt::format("{} results, expected {}", got.size(), expected.size()));
     for (size_t i = 0; i < got.size(); ++i)
       if (got[i].dim() != expected[i].dim() || got[i].dtype() != expected[i].dtype())
-        texts.push_back(fmt::format("got {}, expected {}", weft::describe(got[i]).str(), weft::describe(expected[i]).str()));
+        texts.push_back(fmt::format("got {}, expected {}", weft::describe(got[i]).str(),
+                                    weft::describe(expected[i]).str()));
   };
   expect_only(check_samples([](const Operator& op) { return op.has(Traits::kDataDependent); }, check), {});
 }
 
-// Every size of 2 and more becomes a symbol without a hint; 0 and 1 stay, since they mean something else to broadcasting.
+// Every size of 2 and more becomes a symbol without a hint; 0 and 1 stay, since they mean something else to
+// broadcasting.
 class Unbacked {
  public:
   Tensor fake_of(const Tensor& real) {
     SymInts sizes;
     for (int64_t size : real.plain_sizes()) sizes.push_back(size < 2 ? SymInt(size) : symbol(size));
-    auto impl = make_ref<TensorImpl>(Storage::without_memory(real.storage()->bytes(), real.device()), real.dtype(), real.device());
+    auto impl = make_ref<TensorImpl>(Storage::without_memory(real.storage()->bytes(), real.device()),
+                                     real.dtype(), real.device());
     impl->set_geometry(sizes, strides_like(real, sizes), real.storage_offset());
     impl->set_flags(layer::kFake | (real.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative)));
     return Tensor(std::move(impl));
@@ -146,7 +155,8 @@ class Unbacked {
     SymInt reach = 1;
     for (size_t k = order.size(); k-- > 0;) {
       result[order[k]] = reach;
-      if (!(sizes[order[k]].is_symbolic() ? false : sizes[order[k]].plain() == 0)) reach = reach * sizes[order[k]];
+      if (!(sizes[order[k]].is_symbolic() ? false : sizes[order[k]].plain() == 0))
+        reach = reach * sizes[order[k]];
     }
     return result;
   }
@@ -165,7 +175,8 @@ TEST(Meta, SizesWithoutHintsNeedNoGuards) {
     FakeMode mode({.shape_env = unbacked.env()});
     std::vector<Value> fake = map_tensors(real, [&](const Tensor& t) { return unbacked.fake_of(t); });
     ForbidImplicitGuards forbid;
-    std::string got = describe_result(call(*one.op, fake), tensors_in(fake), [&](const SymInt& value) { return unbacked.number(value); });
+    std::string got = describe_result(call(*one.op, fake), tensors_in(fake),
+                                      [&](const SymInt& value) { return unbacked.number(value); });
     if (got != expected) texts.push_back(fmt::format("\n  unbacked: {}\n  eager:    {}", got, expected));
   };
   const Exceptions must_guard = {{"aten::chunk", "the number of results depends on the size"},

@@ -15,8 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Writes a sample file with one row and runs that row. The tensors there are: "t" = 1, 2, 3, 4 and "u" = 2, 4, 6, 8 as
-// f32, "g" the cotangent of four elements.
+// Writes a sample file with one row and runs that row. The tensors there are: "t" = 1, 2, 3, 4 and "u" = 2,
+// 4, 6, 8 as f32, "g" the cotangent of four elements.
 class RunnerTest : public ::testing::Test {
  protected:
   RowResult run(const std::string& row, bool is_error = false) {
@@ -32,8 +32,9 @@ class RunnerTest : public ::testing::Test {
     tensors.add("g", cotangent);
     save_safetensors(tensors, ::testing::TempDir() + "weft_runner_test.safetensors");
     std::string samples = is_error ? "" : row, errors = is_error ? row : "";
-    std::ofstream(path) << R"({"format": 1, "torch": "x", "family": "f", "tensors": "weft_runner_test.safetensors", "samples": [)"
-                        << samples << R"(], "errors": [)" << errors << "]}";
+    std::ofstream(path)
+        << R"({"format": 1, "torch": "x", "family": "f", "tensors": "weft_runner_test.safetensors", "samples": [)"
+        << samples << R"(], "errors": [)" << errors << "]}";
     SampleFile file = SampleFile::load(path);
     return run_row(file, file.rows().at(0));
   }
@@ -42,17 +43,19 @@ class RunnerTest : public ::testing::Test {
     return R"({"storage": "t", "dtype": "float32", "sizes": [4], "strides": [1], "offset": 0)" + extra + "}";
   }
   static std::string output(const std::string& values, const std::string& extra = "") {
-    return R"({"values": ")" + values + R"(", "dtype": "float32", "sizes": [4], "strides": [1], "offset": 0)" + extra + "}";
+    return R"({"values": ")" + values +
+           R"(", "dtype": "float32", "sizes": [4], "strides": [1], "offset": 0)" + extra + "}";
   }
   // x + x
   RowResult add(const std::string& out, const std::string& rest = "", const std::string& other = input()) {
-    return run(R"({"id": "i", "overload": "aten::add.Tensor", "args": [["self", )" + input() + R"(], ["other", )" + other +
-               R"(], ["alpha", 1]], "out": [)" + out + "]" + rest + "}");
+    return run(R"({"id": "i", "overload": "aten::add.Tensor", "args": [["self", )" + input() +
+               R"(], ["other", )" + other + R"(], ["alpha", 1]], "out": [)" + out + "]" + rest + "}");
   }
   // x += x
   RowResult add_inplace(const std::string& out, const std::string& after) {
-    return run(R"({"id": "i", "overload": "aten::add_.Tensor", "args": [["self", )" + input() + R"(], ["other", )" + input() +
-               R"(], ["alpha", 1]], "out": [)" + out + R"(], "after": {"self": )" + after + "}}");
+    return run(R"({"id": "i", "overload": "aten::add_.Tensor", "args": [["self", )" + input() +
+               R"(], ["other", )" + input() + R"(], ["alpha", 1]], "out": [)" + out +
+               R"(], "after": {"self": )" + after + "}}");
   }
   static std::string words(const RowResult& result) { return ::testing::PrintToString(result.differences); }
 };
@@ -67,7 +70,8 @@ TEST_F(RunnerTest, PassesWhatAgrees) {
 TEST_F(RunnerTest, FindsOtherValues) {
   RowResult result = add(output("t"));
   EXPECT_EQ(result.outcome, Outcome::kFailed);
-  EXPECT_THAT(result.differences, ElementsAre("out[0]: 4 of 4 values differ, first at [0]: got 2, expected 1"));
+  EXPECT_THAT(result.differences,
+              ElementsAre("out[0]: 4 of 4 values differ, first at [0]: got 2, expected 1"));
 }
 
 TEST_F(RunnerTest, AllowsTheNoiseThatIsStored) {
@@ -77,65 +81,83 @@ TEST_F(RunnerTest, AllowsTheNoiseThatIsStored) {
 
 TEST_F(RunnerTest, FindsOtherTypesAndGeometry) {
   auto entry = [](const char* dtype, const char* sizes, const char* strides, int offset) {
-    return fmt::format(R"({{"values": "u", "dtype": "{}", "sizes": {}, "strides": {}, "offset": {}}})", dtype, sizes, strides, offset);
+    return fmt::format(R"({{"values": "u", "dtype": "{}", "sizes": {}, "strides": {}, "offset": {}}})", dtype,
+                       sizes, strides, offset);
   };
-  EXPECT_THAT(words(add(entry("float64", "[4]", "[1]", 0))), HasSubstr("dtype: got float32, expected float64"));
-  EXPECT_THAT(words(add(entry("float32", "[2, 2]", "[2, 1]", 0))), HasSubstr("sizes: got [4], expected [2, 2]"));
+  EXPECT_THAT(words(add(entry("float64", "[4]", "[1]", 0))),
+              HasSubstr("dtype: got float32, expected float64"));
+  EXPECT_THAT(words(add(entry("float32", "[2, 2]", "[2, 1]", 0))),
+              HasSubstr("sizes: got [4], expected [2, 2]"));
   EXPECT_THAT(words(add(entry("float32", "[4]", "[2]", 0))), HasSubstr("strides: got [1], expected [2]"));
   EXPECT_THAT(words(add(entry("float32", "[4]", "[1]", 3))), HasSubstr("offset: got 0, expected 3"));
   EXPECT_THAT(words(add(output("u", R"(, "conj": true)"))), HasSubstr("conj: got false, expected true"));
 }
 
 TEST_F(RunnerTest, FindsOtherStructure) {
-  EXPECT_THAT(words(add(output("u"), R"(, "out_is": "tuple")")), HasSubstr("got one result, expected a tuple"));
+  EXPECT_THAT(words(add(output("u"), R"(, "out_is": "tuple")")),
+              HasSubstr("got one result, expected a tuple"));
   EXPECT_THAT(words(add("null")), HasSubstr("got f32[4] (a tensor), expected None"));
   EXPECT_THAT(words(add(output("u") + ", " + output("u"))), HasSubstr("1 results, expected 2"));
 }
 
 TEST_F(RunnerTest, FindsOtherAliasing) {
-  EXPECT_THAT(words(add(output("u", R"(, "alias_of": "self")"))), HasSubstr("does not share the memory of self"));
+  EXPECT_THAT(words(add(output("u", R"(, "alias_of": "self")"))),
+              HasSubstr("does not share the memory of self"));
   std::string fine = output("u", R"(, "alias_of": "self", "same_object": true)");
   EXPECT_EQ(words(add_inplace(fine, output("u"))), "{}");
-  EXPECT_THAT(words(add_inplace(output("u"), output("u"))), HasSubstr("shares the memory of self, expected fresh memory"));
-  EXPECT_THAT(words(add_inplace(output("u", R"(, "alias_of": "other")"), output("u"))), HasSubstr("does not share the memory of other"));
-  EXPECT_THAT(words(run(R"({"id": "i", "overload": "aten::alias", "args": [["self", )" + input() + R"(]], "out": [)" +
-                        output("t", R"(, "alias_of": "self", "same_object": true)") + "]}")),
-              HasSubstr("is not self itself"));
+  EXPECT_THAT(words(add_inplace(output("u"), output("u"))),
+              HasSubstr("shares the memory of self, expected fresh memory"));
+  EXPECT_THAT(words(add_inplace(output("u", R"(, "alias_of": "other")"), output("u"))),
+              HasSubstr("does not share the memory of other"));
+  EXPECT_THAT(
+      words(run(R"({"id": "i", "overload": "aten::alias", "args": [["self", )" + input() + R"(]], "out": [)" +
+                output("t", R"(, "alias_of": "self", "same_object": true)") + "]}")),
+      HasSubstr("is not self itself"));
 }
 
 TEST_F(RunnerTest, FindsOtherStatesOfWrittenArguments) {
-  EXPECT_THAT(words(add_inplace(output("u", R"(, "alias_of": "self")"), output("t"))), HasSubstr("after self: 4 of 4 values differ"));
+  EXPECT_THAT(words(add_inplace(output("u", R"(, "alias_of": "self")"), output("t"))),
+              HasSubstr("after self: 4 of 4 values differ"));
 }
 
 TEST_F(RunnerTest, FindsWritesThatTheRowDoesNotKnow) {
-  EXPECT_THAT(words(run(R"({"id": "i", "overload": "aten::neg_", "args": [["self", )" + input() + R"(]], "out": [)" +
-                        R"({"values": null, "dtype": "float32", "sizes": [4], "strides": [1], "offset": 0, "alias_of": "self"}]})")),
-              HasSubstr("argument self was changed"));
+  EXPECT_THAT(
+      words(run(
+          R"({"id": "i", "overload": "aten::neg_", "args": [["self", )" + input() + R"(]], "out": [)" +
+          R"({"values": null, "dtype": "float32", "sizes": [4], "strides": [1], "offset": 0, "alias_of": "self"}]})")),
+      HasSubstr("argument self was changed"));
 }
 
 TEST_F(RunnerTest, SharesMemoryWhereTheRowSaysSo) {
-  RowResult result = run(R"({"id": "i", "overload": "aten::add_.Tensor", "args": [["self", )" + input(R"(, "memory": 0)") + R"(], ["other", )" +
-                         input(R"(, "memory": 0)") + R"(], ["alpha", 1]], "out": [)" + output("u", R"(, "alias_of": "self", "same_object": true)") +
-                         R"(], "after": {"self": )" + output("u") + "}}");
+  RowResult result =
+      run(R"({"id": "i", "overload": "aten::add_.Tensor", "args": [["self", )" + input(R"(, "memory": 0)") +
+          R"(], ["other", )" + input(R"(, "memory": 0)") + R"(], ["alpha", 1]], "out": [)" +
+          output("u", R"(, "alias_of": "self", "same_object": true)") + R"(], "after": {"self": )" +
+          output("u") + "}}");
   EXPECT_EQ(words(result), "{}");  // `other` is the same memory: that it changed is right
 }
 
 TEST_F(RunnerTest, FindsOtherGradients) {
-  auto with = [&](const std::string& self) { return add(output("u"), R"(, "vjp": {"self": )" + self + R"(, "other": )" + output("g") + "}"); };
+  auto with = [&](const std::string& self) {
+    return add(output("u"), R"(, "vjp": {"self": )" + self + R"(, "other": )" + output("g") + "}");
+  };
   EXPECT_THAT(words(with(output("t"))), HasSubstr("vjp self: 4 of 4 values differ"));
   EXPECT_THAT(words(with("null")), HasSubstr("vjp self: got a gradient, expected none"));
-  EXPECT_THAT(words(add(output("u"), R"(, "vjp": {"self": )" + output("g") + "}")), HasSubstr("vjp other: nothing is stored"));
+  EXPECT_THAT(words(add(output("u"), R"(, "vjp": {"self": )" + output("g") + "}")),
+              HasSubstr("vjp other: nothing is stored"));
 }
 
 TEST_F(RunnerTest, TakesNumbersForTensors) {
   RowResult result = add(output("t"), "", "0");
   EXPECT_EQ(words(result), "{}");
-  // A double as a 0-dim f64 tensor would promote nothing either, but a wrapped complex number promotes to complex64.
+  // A double as a 0-dim f64 tensor would promote nothing either, but a wrapped complex number promotes to
+  // complex64.
   EXPECT_THAT(words(add(output("t"), "", R"({"c": [0, 1]})")), HasSubstr("dtype: got complex64"));
 }
 
 TEST_F(RunnerTest, WantsBadCallsToFail) {
-  std::string head = R"({"id": "i", "overload": "aten::select.int", "args": [["self", )" + input() + R"(], ["dim", )";
+  std::string head =
+      R"({"id": "i", "overload": "aten::select.int", "args": [["self", )" + input() + R"(], ["dim", )";
   std::string tail = R"(], ["index", 0]], "error": "IndexError", "message": "Dimension out of range"})";
   RowResult fails = run(head + "5" + tail, true);
   EXPECT_EQ(fails.outcome, Outcome::kPassed);
@@ -150,16 +172,21 @@ TEST_F(RunnerTest, SaysWhyARowIsSkipped) {
   EXPECT_EQ(missing.outcome, Outcome::kSkipped);
   EXPECT_TRUE(missing.is_missing);
   EXPECT_EQ(missing.reason, "not defined");
-  RowResult unbound = run(R"({"id": "i", "overload": null, "call": {}, "error": "TypeError", "message": "no"})", true);
+  RowResult unbound =
+      run(R"({"id": "i", "overload": null, "call": {}, "error": "TypeError", "message": "no"})", true);
   EXPECT_EQ(unbound.reason, "refused before any operator ran");
   EXPECT_FALSE(unbound.is_missing);
 }
 
 TEST_F(RunnerTest, ReportsErrorsOfGoodCalls) {
-  EXPECT_THAT(words(add(output("u"), "", R"({"storage": "t", "dtype": "float32", "sizes": [3], "strides": [1], "offset": 0})")),
-              HasSubstr("error: "));
-  EXPECT_THAT(words(add(output("u"), "", R"({"storage": "t", "dtype": "float32", "sizes": [5], "strides": [1], "offset": 0})")),
-              HasSubstr("reaches beyond its storage"));
+  EXPECT_THAT(
+      words(add(output("u"), "",
+                R"({"storage": "t", "dtype": "float32", "sizes": [3], "strides": [1], "offset": 0})")),
+      HasSubstr("error: "));
+  EXPECT_THAT(
+      words(add(output("u"), "",
+                R"({"storage": "t", "dtype": "float32", "sizes": [5], "strides": [1], "offset": 0})")),
+      HasSubstr("reaches beyond its storage"));
 }
 
 }  // namespace

@@ -49,13 +49,16 @@ TEST_P(RecordedCalls, AnswerAsPyTorchDid) {
       EXPECT_FALSE(pending().contains(row.id)) << row.id << " passes now; take it off pending.txt";
       if (pending().contains(row.overload)) passing_overloads.insert(row.overload);
     } else if (!is_pending && shown++ < kMostShown) {
-      ADD_FAILURE() << row.id << ": " << (result.is_missing ? "the operator is not defined" : result.reason) << ::testing::PrintToString(result.differences);
+      ADD_FAILURE() << row.id << ": " << (result.is_missing ? "the operator is not defined" : result.reason)
+                    << ::testing::PrintToString(result.differences);
     }
   }
   EXPECT_LE(shown, kMostShown) << "and more";
-  EXPECT_THAT(passing_overloads, ::testing::IsEmpty()) << "rows of these pass now; take them off pending.txt, or list the rows that do not";
+  EXPECT_THAT(passing_overloads, ::testing::IsEmpty())
+      << "rows of these pass now; take them off pending.txt, or list the rows that do not";
 }
-INSTANTIATE_TEST_SUITE_P(Family, RecordedCalls, ::testing::ValuesIn(families()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Family, RecordedCalls, ::testing::ValuesIn(families()),
+                         [](const auto& info) { return info.param; });
 
 TEST(RecordedCallsPending, ListsOnlyRowsThatExist) {
   std::set<std::string> unknown = pending();

@@ -15,8 +15,9 @@
 #include "weft/ops/layers.h"
 #include "weft/ops/operator.h"
 
-// What the tests over the whole operator table share: every sample beside every operator as a call, and ways to vary
-// its tensors. Nothing here names an operator; a test that must leave one out lists it with the reason.
+// What the tests over the whole operator table share: every sample beside every operator as a call, and ways
+// to vary its tensors. Nothing here names an operator; a test that must leave one out lists it with the
+// reason.
 
 namespace weft::table {
 
@@ -39,7 +40,8 @@ inline std::vector<const Operator*> functional_operators() {
   return found;
 }
 
-// --- findings and exceptions ---------------------------------------------------------------------------------------
+// --- findings and exceptions
+// ---------------------------------------------------------------------------------------
 
 // What is wrong, by operator or by sample.
 using Findings = std::map<std::string, std::vector<std::string>>;
@@ -67,7 +69,8 @@ inline void expect_only(const Findings& findings, const Exceptions& exceptions) 
     for (const std::string& text : texts) ADD_FAILURE() << name << ": " << text;
   }
   for (const std::string& name : allowed)
-    EXPECT_TRUE(needed.contains(name)) << name << " is listed as an exception, but the rule holds for it; take it off the list";
+    EXPECT_TRUE(needed.contains(name))
+        << name << " is listed as an exception, but the rule holds for it; take it off the list";
 }
 
 // Runs `check` on every sample of every operator that `wanted` accepts; an exception is a finding.
@@ -91,7 +94,8 @@ inline Findings check_samples(FunctionRef<bool(const Operator&)> wanted,
   return findings;
 }
 
-// --- tensors inside arguments and results --------------------------------------------------------------------------
+// --- tensors inside arguments and results
+// --------------------------------------------------------------------------
 
 inline void append_tensors(const Value& value, std::vector<Tensor>& all) {
   if (value.is_tensor()) all.push_back(value.tensor_ref());
@@ -117,7 +121,8 @@ inline Value map_tensors(const Value& value, FunctionRef<Tensor(const Tensor&)> 
   for (const Value& element : value.elements()) elements.push_back(map_tensors(element, f));
   return value.is_list() ? Value::list(std::move(elements)) : Value::tuple(std::move(elements));
 }
-inline std::vector<Value> map_tensors(const std::vector<Value>& values, FunctionRef<Tensor(const Tensor&)> f) {
+inline std::vector<Value> map_tensors(const std::vector<Value>& values,
+                                      FunctionRef<Tensor(const Tensor&)> f) {
   std::vector<Value> mapped;
   for (const Value& value : values) mapped.push_back(map_tensors(value, f));
   return mapped;
@@ -125,7 +130,8 @@ inline std::vector<Value> map_tensors(const std::vector<Value>& values, Function
 
 inline bool is_mutable(const Operator& op) { return op.info().is_mutable; }
 
-// --- comparing -------------------------------------------------------------------------------------------------------
+// --- comparing
+// -------------------------------------------------------------------------------------------------------
 
 // "is argument 0", "shares argument 1" or "fresh memory".
 inline std::string relation_to(const Tensor& result, const std::vector<Tensor>& arguments) {
@@ -137,43 +143,51 @@ inline std::string relation_to(const Tensor& result, const std::vector<Tensor>& 
 }
 
 // Everything about a tensor but its values; `number` writes sizes.
-inline std::string describe_fully(const Tensor& tensor, const std::vector<Tensor>& arguments, FunctionRef<std::string(const SymInt&)> number) {
+inline std::string describe_fully(const Tensor& tensor, const std::vector<Tensor>& arguments,
+                                  FunctionRef<std::string(const SymInt&)> number) {
   auto list = [&](SymIntSpan values) {
     std::string text;
     for (const SymInt& value : values) text += (text.empty() ? "" : ", ") + number(value);
     return text;
   };
-  return fmt::format("{}[{}] strides [{}] offset {} on {}{}{}, {}", short_name(tensor.dtype()), list(tensor.sizes()), list(tensor.strides()),
-                     number(tensor.storage_offset()), tensor.device().to_string(), tensor.is_conj() ? " conj" : "",
+  return fmt::format("{}[{}] strides [{}] offset {} on {}{}{}, {}", short_name(tensor.dtype()),
+                     list(tensor.sizes()), list(tensor.strides()), number(tensor.storage_offset()),
+                     tensor.device().to_string(), tensor.is_conj() ? " conj" : "",
                      tensor.is_neg() ? " neg" : "", relation_to(tensor, arguments));
 }
 
 // The structure of a result with its tensors described.
-inline std::string describe_result(const Value& result, const std::vector<Tensor>& arguments, FunctionRef<std::string(const SymInt&)> number) {
+inline std::string describe_result(const Value& result, const std::vector<Tensor>& arguments,
+                                   FunctionRef<std::string(const SymInt&)> number) {
   if (result.is_tensor()) return describe_fully(result.tensor_ref(), arguments, number);
   if (!result.is_sequence()) return std::string(result.kind_name());
   std::string text = result.is_list() ? "list(" : "tuple(";
-  for (const Value& element : result.elements()) text += "\n    " + describe_result(element, arguments, number);
+  for (const Value& element : result.elements())
+    text += "\n    " + describe_result(element, arguments, number);
   return text + ")";
 }
 inline std::string plain_number(const SymInt& value) { return value.to_string(); }
 
 // Values of two results: bit for bit, or within the tolerance for a sum in another order.
-inline void compare_values(const Value& got, const Value& expected, bool exactly, std::vector<std::string>& texts, const std::string& what) {
+inline void compare_values(const Value& got, const Value& expected, bool exactly,
+                           std::vector<std::string>& texts, const std::string& what) {
   std::vector<Tensor> a = tensors_in(got), b = tensors_in(expected);
-  if (a.size() != b.size()) return texts.push_back(fmt::format("{}: {} tensors, expected {}", what, a.size(), b.size()));
+  if (a.size() != b.size())
+    return texts.push_back(fmt::format("{}: {} tensors, expected {}", what, a.size(), b.size()));
   if (a.empty() && !got.is_sequence() && !(got == expected))
     texts.push_back(fmt::format("{}: got {}, expected {}", what, got.to_string(), expected.to_string()));
   for (size_t i = 0; i < a.size(); ++i) {
     recorded::Elements x = recorded::elements_of(a[i]), y = recorded::elements_of(b[i]);
     if (x.dtype != y.dtype || !(x.sizes == y.sizes)) {
-      texts.push_back(fmt::format("{}: result {} is {}, expected {}", what, i, weft::describe(a[i]).str(), weft::describe(b[i]).str()));
+      texts.push_back(fmt::format("{}: result {} is {}, expected {}", what, i, weft::describe(a[i]).str(),
+                                  weft::describe(b[i]).str()));
       continue;
     }
     for (size_t k = 0; k < x.count(); ++k) {
       bool same = exactly && !x.is_exact() ? x.text(k) == y.text(k) : recorded::same_element(x, y, k, 0);
       if (same) continue;
-      texts.push_back(fmt::format("{}: result {}, element {}: got {}, expected {}", what, i, k, x.text(k), y.text(k)));
+      texts.push_back(
+          fmt::format("{}: result {}, element {}: got {}, expected {}", what, i, k, x.text(k), y.text(k)));
       break;
     }
   }
@@ -182,7 +196,8 @@ inline void compare_values(const Value& got, const Value& expected, bool exactly
 inline std::vector<Value> Case::args() const {
   std::vector<Value> args = sample().args;
   for (size_t i = args.size(); i < op->info().defaults.size(); ++i) args.push_back(op->info().defaults[i]);
-  // Tensors of samples have equal values in equal places. Scaled a little, they show which argument went where.
+  // Tensors of samples have equal values in equal places. Scaled a little, they show which argument went
+  // where.
   double factor = 1;
   for (const Tensor& tensor : tensors_in(args)) {
     if (is_differentiable(tensor.dtype()) && factor != 1) {
@@ -194,7 +209,8 @@ inline std::vector<Value> Case::args() const {
   return args;
 }
 
-// --- varying tensors ---------------------------------------------------------------------------------------------------
+// --- varying tensors
+// ---------------------------------------------------------------------------------------------------
 
 // A copy with fresh memory and the same strides.
 inline Tensor duplicate(const Tensor& tensor) {
@@ -202,7 +218,8 @@ inline Tensor duplicate(const Tensor& tensor) {
   if (storage->bytes()) std::memcpy(storage->data(), tensor.storage()->data(), storage->bytes());
   auto impl = make_ref<TensorImpl>(std::move(storage), tensor.dtype(), tensor.device());
   impl->set_geometry(tensor.sizes(), tensor.strides(), tensor.storage_offset());
-  impl->set_flags(tensor.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative | tensor_flag::kWrappedNumber | layer::kKernelDetour));
+  impl->set_flags(tensor.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative |
+                                    tensor_flag::kWrappedNumber | layer::kKernelDetour));
   return Tensor(std::move(impl));
 }
 
@@ -216,7 +233,8 @@ inline Tensor laid_out(const Tensor& tensor, bool reversed, int64_t step, int64_
     strides[d] = reach;
     reach *= std::max<int64_t>(sizes[d], 1);
   }
-  auto storage = Storage::allocate(static_cast<size_t>((offset + reach) * item_size(tensor.dtype())), tensor.device());
+  auto storage =
+      Storage::allocate(static_cast<size_t>((offset + reach) * item_size(tensor.dtype())), tensor.device());
   std::memset(storage->data(), 0, storage->bytes());
   auto impl = make_ref<TensorImpl>(std::move(storage), tensor.dtype(), tensor.device());
   impl->set_geometry(tensor.sizes(), IntSpan(strides), offset);

@@ -1,5 +1,5 @@
-// The operator table is complete and agrees with itself, with the schemas of ATen and with the C++ types that the
-// schemas give. One loop over all operators; no list of names but exceptions with their reasons.
+// The operator table is complete and agrees with itself, with the schemas of ATen and with the C++ types that
+// the schemas give. One loop over all operators; no list of names but exceptions with their reasons.
 #include <fstream>
 #include <unordered_set>
 
@@ -43,7 +43,8 @@ TEST(Table, KernelsHaveTheTypesThatSchemasGive) {
     const Function& kernel = op->kernel();
     ASSERT_TRUE(op->signature()) << op->name();
     EXPECT_TRUE(!kernel || *kernel.signature == *op->signature())
-        << op->name() << ": its kernel is a " << signature_name(kernel.signature) << ", expected " << signature_name(op->signature());
+        << op->name() << ": its kernel is a " << signature_name(kernel.signature) << ", expected "
+        << signature_name(op->signature());
     const Function& decompose = op->def().decompose;
     bool is_decomposed = decompose && op->form() == OpForm::kFunctional;
     EXPECT_TRUE(!is_decomposed || *decompose.signature == *op->signature())
@@ -72,7 +73,8 @@ TEST(Table, EveryKernelIsDifferentiableOrSaysThatItIsNot) {
     bool has_rule(op->def().vjp);
     EXPECT_TRUE(op->is_composite() || has_rule || op->has(Traits::kNotDifferentiable))
         << op->name() << " has neither a vjp nor the trait kNotDifferentiable";
-    EXPECT_FALSE(has_rule && op->has(Traits::kNotDifferentiable)) << op->name() << " has a vjp that is never used";
+    EXPECT_FALSE(has_rule && op->has(Traits::kNotDifferentiable))
+        << op->name() << " has a vjp that is never used";
     EXPECT_FALSE(has_rule && op->is_composite()) << op->name() << " is composite: its vjp is never used";
   }
 }
@@ -82,7 +84,8 @@ TEST(Table, EveryKernelIsBatchableOrSaysThatItIsNot) {
     bool has_rule = op->def().batch != nullptr;
     EXPECT_TRUE(op->is_composite() || has_rule || op->has(Traits::kNotBatchable))
         << op->name() << " has neither a batching rule nor the trait kNotBatchable";
-    EXPECT_FALSE(has_rule && op->has(Traits::kNotBatchable)) << op->name() << " has a batching rule that is never used";
+    EXPECT_FALSE(has_rule && op->has(Traits::kNotBatchable))
+        << op->name() << " has a batching rule that is never used";
   }
 }
 
@@ -93,7 +96,8 @@ TEST(Table, EveryOperatorHasSamples) {
     EXPECT_FALSE(samples.empty()) << op->name();
     std::set<std::string> names;
     for (const Sample& sample : samples) {
-      EXPECT_TRUE(names.insert(sample.name).second) << op->name() << " has two samples called " << sample.name;
+      EXPECT_TRUE(names.insert(sample.name).second)
+          << op->name() << " has two samples called " << sample.name;
       EXPECT_LE(sample.args.size(), op->schema().arguments.size()) << op->name() << "/" << sample.name;
     }
   }
@@ -115,10 +119,12 @@ TEST(Table, VjpsSaveTensorArgumentsAndResults) {
     const auto& kinds = op->info().is_tensor;
     for (uint32_t i = 0; i < 32; ++i) {
       bool is_tensor = i < kinds.size() && kinds[i];
-      EXPECT_FALSE((saves.inputs >> i & 1) && !is_tensor) << op->name() << " saves argument " << i << ", which is no tensor";
-      EXPECT_FALSE((saves.sizes >> i & 1) && !is_tensor) << op->name() << " saves sizes of argument " << i << ", which is no tensor";
-      EXPECT_FALSE((saves.outputs >> i & 1) && i >= op->schema().returns.size() && !op->schema().returns.empty() &&
-                   !op->schema().returns[0].type.is_list())
+      EXPECT_FALSE((saves.inputs >> i & 1) && !is_tensor)
+          << op->name() << " saves argument " << i << ", which is no tensor";
+      EXPECT_FALSE((saves.sizes >> i & 1) && !is_tensor)
+          << op->name() << " saves sizes of argument " << i << ", which is no tensor";
+      EXPECT_FALSE((saves.outputs >> i & 1) && i >= op->schema().returns.size() &&
+                   !op->schema().returns.empty() && !op->schema().returns[0].type.is_list())
           << op->name() << " saves result " << i << ", which there is not";
     }
   }
@@ -133,13 +139,19 @@ TEST(Table, TraitsAgreeWithSchemas) {
       const Type& type = argument.type.is_optional() ? argument.type.element() : argument.type;
       takes_generator |= type.is(Type::Kind::kGenerator);
     }
-    EXPECT_FALSE(op->has(Traits::kFactory) && takes_tensors) << op->name() << " is no factory: it takes tensors";
-    EXPECT_TRUE(!schema.is_view() || op->has(Traits::kView) || op->has(Traits::kMayAlias) || op->is_composite())
+    EXPECT_FALSE(op->has(Traits::kFactory) && takes_tensors)
+        << op->name() << " is no factory: it takes tensors";
+    EXPECT_TRUE(!schema.is_view() || op->has(Traits::kView) || op->has(Traits::kMayAlias) ||
+                op->is_composite())
         << op->name() << " aliases its argument by its schema, and has neither kView nor kMayAlias";
-    EXPECT_TRUE(!op->has(Traits::kView) || schema.is_view()) << op->name() << " has kView, but its schema says that results are fresh";
-    EXPECT_TRUE(!takes_generator || op->has(Traits::kRandom)) << op->name() << " takes a generator and is not kRandom";
-    EXPECT_TRUE(!op->def().scalar || op->has(Traits::kPointwise)) << op->name() << " has a scalar function and is not kPointwise";
-    EXPECT_TRUE(!op->def().inverse || op->has(Traits::kView)) << op->name() << " has an inverse and is not kView";
+    EXPECT_TRUE(!op->has(Traits::kView) || schema.is_view())
+        << op->name() << " has kView, but its schema says that results are fresh";
+    EXPECT_TRUE(!takes_generator || op->has(Traits::kRandom))
+        << op->name() << " takes a generator and is not kRandom";
+    EXPECT_TRUE(!op->def().scalar || op->has(Traits::kPointwise))
+        << op->name() << " has a scalar function and is not kPointwise";
+    EXPECT_TRUE(!op->def().inverse || op->has(Traits::kView))
+        << op->name() << " has an inverse and is not kView";
   }
 }
 

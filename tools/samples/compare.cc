@@ -14,7 +14,8 @@ void append(Elements& elements, T value, bool conjugate, bool negative) {
     elements.integers.push_back(negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value));
   } else {
     Complex<double> number;
-    if constexpr (std::same_as<T, Complex<float>> || std::same_as<T, Complex<double>>) number = Complex<double>(value);
+    if constexpr (std::same_as<T, Complex<float>> || std::same_as<T, Complex<double>>)
+      number = Complex<double>(value);
     else number = static_cast<double>(value);
     if (conjugate) number.im = -number.im;
     elements.numbers.push_back(negative ? -number : number);
@@ -44,18 +45,23 @@ struct Tolerance {
 };
 Tolerance tolerance_of(DType dtype) {
   switch (real_type(dtype)) {
-    case DType::kFloat64: return {1e-7, 1e-7};
-    case DType::kFloat32: return {1.3e-6, 1e-5};
-    case DType::kFloat16: return {1e-3, 1e-5};
-    default: return {1.6e-2, 1e-5};
+    case DType::kFloat64:
+      return {1e-7, 1e-7};
+    case DType::kFloat32:
+      return {1.3e-6, 1e-5};
+    case DType::kFloat16:
+      return {1e-3, 1e-5};
+    default:
+      return {1.6e-2, 1e-5};
   }
 }
 
 // An infinite part must be the same infinity; finite parts count in the distance.
 bool same_number(Complex<double> got, Complex<double> stored, Tolerance tolerance, double noise) {
-  bool got_nan = std::isnan(got.re) || std::isnan(got.im), stored_nan = std::isnan(stored.re) || std::isnan(stored.im);
+  bool got_nan = std::isnan(got.re) || std::isnan(got.im),
+       stored_nan = std::isnan(stored.re) || std::isnan(stored.im);
   if (got_nan || stored_nan) return got_nan && stored_nan;
-  for (double Complex<double>::*part : {&Complex<double>::re, &Complex<double>::im}) {
+  for (double Complex<double>::* part : {&Complex<double>::re, &Complex<double>::im}) {
     if (std::isfinite(got.*part) && std::isfinite(stored.*part)) continue;
     if (got.*part != stored.*part) return false;
     got.*part = stored.*part = 0;
@@ -81,7 +87,8 @@ std::vector<int64_t> integers(const Json& list) {
 
 bool same_plain(const Value& got, const Value& stored) {
   if (got.kind() == Value::Kind::kDouble && stored.kind() == Value::Kind::kDouble)
-    return got.to_double() == stored.to_double() || (std::isnan(got.to_double()) && std::isnan(stored.to_double()));
+    return got.to_double() == stored.to_double() ||
+           (std::isnan(got.to_double()) && std::isnan(stored.to_double()));
   return got == stored;
 }
 
@@ -120,7 +127,8 @@ bool same_element(const Elements& got, const Elements& stored, size_t i, double 
   return same_number(got.numbers[i], stored.numbers[i], tolerance_of(stored.dtype), noise);
 }
 
-void Differences::compare_values(const std::string& what, const Elements& got, const Elements& stored, double noise) {
+void Differences::compare_values(const std::string& what, const Elements& got, const Elements& stored,
+                                 double noise) {
   if (got.dtype != stored.dtype || got.count() != stored.count()) {
     if (empty()) add(fmt::format("{}: {} values, expected {}", what, got.count(), stored.count()));
     return;
@@ -131,9 +139,9 @@ void Differences::compare_values(const std::string& what, const Elements& got, c
     if (wrong++ == 0) first = i;
   }
   if (wrong)
-    add(fmt::format("{}: {} of {} values differ, first at {}: got {}, expected {}{}", what, wrong, stored.count(),
-                    place_of(first, IntSpan(stored.sizes)), got.text(first), stored.text(first),
-                    noise > 0 ? fmt::format(" (noise {:.2g})", noise) : ""));
+    add(fmt::format("{}: {} of {} values differ, first at {}: got {}, expected {}{}", what, wrong,
+                    stored.count(), place_of(first, IntSpan(stored.sizes)), got.text(first),
+                    stored.text(first), noise > 0 ? fmt::format(" (noise {:.2g})", noise) : ""));
 }
 
 template <typename T>
@@ -157,7 +165,8 @@ void Differences::compare_layout(const std::string& what, const Tensor& got, con
 void Differences::compare_plain(const std::string& what, const Value& got, const Json& entry) {
   Value stored = plain_value(entry);
   if (!same_plain(got, stored))
-    add(fmt::format("{}: got {} ({}), expected {} ({})", what, got.to_string(), got.kind_name(), stored.to_string(), stored.kind_name()));
+    add(fmt::format("{}: got {} ({}), expected {} ({})", what, got.to_string(), got.kind_name(),
+                    stored.to_string(), stored.kind_name()));
 }
 
 }  // namespace weft::recorded

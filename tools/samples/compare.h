@@ -24,8 +24,8 @@ Elements elements_of(const Tensor& tensor);
 // Of an entry with "values", which must not be null.
 Elements stored_elements(const Json& entry, const SafeTensors& tensors);
 
-// Whether element i of both is the same: exactly, or by |got - stored| <= atol + rtol * |stored| + 2 * noise with
-// the tolerances of the stored type. NaN equals NaN.
+// Whether element i of both is the same: exactly, or by |got - stored| <= atol + rtol * |stored| + 2 * noise
+// with the tolerances of the stored type. NaN equals NaN.
 bool same_element(const Elements& got, const Elements& stored, size_t i, double noise);
 
 // The differences that were found so far.

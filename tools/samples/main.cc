@@ -20,7 +20,8 @@ struct Options {
   std::vector<std::string> folders;
   std::string only, names;
   std::vector<std::string> families;
-  bool verbose = false, no_vjp = false, list_missing = false, fail_missing = false, show_messages = false, quiet = false, pending = false;
+  bool verbose = false, no_vjp = false, list_missing = false, fail_missing = false, show_messages = false,
+       quiet = false, pending = false;
 };
 
 // A kernel that crashes takes the program with it; the row that it ran must be known.
@@ -59,8 +60,8 @@ class Report {
   }
 
   void run(const SampleFile& file) {
-    if (!options_.families.empty() &&
-        std::find(options_.families.begin(), options_.families.end(), file.family()) == options_.families.end())
+    if (!options_.families.empty() && std::find(options_.families.begin(), options_.families.end(),
+                                                file.family()) == options_.families.end())
       return;
     Watch watch{[](const Row& row) { note_running(row.id); },
                 [&](const Row& row, const RowResult& result) {
@@ -68,7 +69,9 @@ class Report {
                   if (result.is_missing) pending_.insert(row.overload);
                   else if (result.outcome == Outcome::kFailed) pending_.insert(row.id);
                 }};
-    auto results = run_file(file, [&](const std::string& overload) { return is_wanted(overload); }, {.vjp = !options_.no_vjp}, watch);
+    auto results = run_file(
+        file, [&](const std::string& overload) { return is_wanted(overload); }, {.vjp = !options_.no_vjp},
+        watch);
     for (auto& [overload, result] : results) add(overload, result);
   }
 
@@ -93,7 +96,8 @@ class Report {
 
   void show_message(const Row& row, const RowResult& result) const {
     if (!options_.show_messages || !row.is_error || result.message.empty()) return;
-    std::cout << fmt::format("{}\n  PyTorch: {}\n  weft:    {}\n", row.id, row.json->at("message").as_string(), result.message);
+    std::cout << fmt::format("{}\n  PyTorch: {}\n  weft:    {}\n", row.id,
+                             row.json->at("message").as_string(), result.message);
   }
 
   void add(const std::string& overload, OverloadResult& result) {
@@ -116,11 +120,13 @@ class Report {
     std::vector<std::string> parts;
     if (result.passed) parts.push_back(fmt::format("{} passed", result.passed));
     if (result.failed) parts.push_back(fmt::format("{} failed", result.failed));
-    for (const auto& [reason, count] : result.reasons) parts.push_back(fmt::format("{} skipped ({})", count, reason));
+    for (const auto& [reason, count] : result.reasons)
+      parts.push_back(fmt::format("{} skipped ({})", count, reason));
     std::cout << name << "  ";
     for (size_t i = 0; i < parts.size(); ++i) std::cout << (i ? ", " : "") << parts[i];
     std::cout << "\n";
-    size_t shown = options_.verbose ? result.differences.size() : std::min<size_t>(1, result.differences.size());
+    size_t shown =
+        options_.verbose ? result.differences.size() : std::min<size_t>(1, result.differences.size());
     for (size_t i = 0; i < shown; ++i) std::cout << "    " << result.differences[i] << "\n";
   }
 
@@ -135,14 +141,18 @@ void describe(CLI::App& app, Options& options) {
   app.add_option("FOLDER", options.folders, "folders of sample files, or single .json files")->required();
   app.add_option("--only", options.only, "only overloads in which this regular expression is found");
   app.add_option("--family", options.families, "only files of this family; may be repeated");
-  app.add_option("--names", options.names, "only overloads listed in this file, one a line; # begins a comment");
+  app.add_option("--names", options.names,
+                 "only overloads listed in this file, one a line; # begins a comment");
   app.add_flag("--verbose", options.verbose, "every difference, not only the first of each overload");
   app.add_flag("--quiet", options.quiet, "only overloads that fail");
-  app.add_flag("--pending", options.pending, "print nothing but the overloads and rows that do not pass, as pending.txt lists them");
+  app.add_flag("--pending", options.pending,
+               "print nothing but the overloads and rows that do not pass, as pending.txt lists them");
   app.add_flag("--no-vjp", options.no_vjp, "leave gradients out");
-  app.add_flag("--show-messages", options.show_messages, "what calls that must fail say, beside PyTorch's words");
+  app.add_flag("--show-messages", options.show_messages,
+               "what calls that must fail say, beside PyTorch's words");
   app.add_flag("--list-missing", options.list_missing, "the overloads that are not defined, at the end");
-  app.add_flag("--fail-missing", options.fail_missing, "count rows of overloads that are not defined as failed");
+  app.add_flag("--fail-missing", options.fail_missing,
+               "count rows of overloads that are not defined as failed");
 }
 
 int run(const Options& options) {
@@ -158,9 +168,10 @@ int run(const Options& options) {
 int main(int count, char** arguments) {
   using namespace weft;
   recorded::Options options;
-  CLI::App app("Runs recorded operator calls and compares every result with what is stored.\n"
-               "Exit codes: 0 all passed; 1 some failed; 2 usage; 3 a bad file.",
-               "weft-samples");
+  CLI::App app(
+      "Runs recorded operator calls and compares every result with what is stored.\n"
+      "Exit codes: 0 all passed; 1 some failed; 2 usage; 3 a bad file.",
+      "weft-samples");
   recorded::describe(app, options);
   try {
     app.parse(count, arguments);

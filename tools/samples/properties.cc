@@ -23,12 +23,21 @@ std::string base_name(const std::string& overload) {
 }
 
 std::optional<Nature> nature_of(const Row& row) {
-  static const std::map<std::string, Nature> natures = {
-      {"sort", Nature::kPermutation}, {"argsort", Nature::kPermutation}, {"topk", Nature::kPermutation},
-      {"kthvalue", Nature::kChoice},  {"median", Nature::kChoice},       {"nanmedian", Nature::kChoice},
-      {"mode", Nature::kChoice},      {"linalg_eigh", Nature::kHermitian}, {"_linalg_eigh", Nature::kHermitian},
-      {"linalg_eig", Nature::kEigen}, {"linalg_eigvals", Nature::kEigen}, {"linalg_svd", Nature::kSingular},
-      {"_linalg_svd", Nature::kSingular}, {"svd", Nature::kSingular},    {"hash_tensor", Nature::kHash}};
+  static const std::map<std::string, Nature> natures = {{"sort", Nature::kPermutation},
+                                                        {"argsort", Nature::kPermutation},
+                                                        {"topk", Nature::kPermutation},
+                                                        {"kthvalue", Nature::kChoice},
+                                                        {"median", Nature::kChoice},
+                                                        {"nanmedian", Nature::kChoice},
+                                                        {"mode", Nature::kChoice},
+                                                        {"linalg_eigh", Nature::kHermitian},
+                                                        {"_linalg_eigh", Nature::kHermitian},
+                                                        {"linalg_eig", Nature::kEigen},
+                                                        {"linalg_eigvals", Nature::kEigen},
+                                                        {"linalg_svd", Nature::kSingular},
+                                                        {"_linalg_svd", Nature::kSingular},
+                                                        {"svd", Nature::kSingular},
+                                                        {"hash_tensor", Nature::kHash}};
   auto found = natures.find(base_name(row.overload));
   return found == natures.end() ? std::nullopt : std::optional(found->second);
 }
@@ -85,16 +94,22 @@ Uniqueness uniqueness_of(const Row& row, const std::string& name) {
     case Nature::kPermutation:
       if (name == "1" || name == "indices" || base == "argsort") return Uniqueness::kAmongEquals;
       return any_order(row) ? Uniqueness::kAmongEquals : Uniqueness::kUnique;
-    case Nature::kHermitian: return name == "0" || name.starts_with("eigval") || name == "eigenvalues" ? Uniqueness::kUnique : Uniqueness::kUpToPhase;
-    case Nature::kEigen: return Uniqueness::kUpToPhase;
-    case Nature::kSingular: return name == "1" || name == "S" ? Uniqueness::kUnique : Uniqueness::kUpToPhase;
-    case Nature::kHash: return Uniqueness::kAnyValue;
+    case Nature::kHermitian:
+      return name == "0" || name.starts_with("eigval") || name == "eigenvalues" ? Uniqueness::kUnique
+                                                                                : Uniqueness::kUpToPhase;
+    case Nature::kEigen:
+      return Uniqueness::kUpToPhase;
+    case Nature::kSingular:
+      return name == "1" || name == "S" ? Uniqueness::kUnique : Uniqueness::kUpToPhase;
+    case Nature::kHash:
+      return Uniqueness::kAnyValue;
   }
   return Uniqueness::kUnique;
 }
 
 Uniqueness gradient_uniqueness_of(const Row& row, const std::string& name) {
-  // PyTorch keeps the gradient inside the part that was overwritten and drops it outside: the wrong way round.
+  // PyTorch keeps the gradient inside the part that was overwritten and drops it outside: the wrong way
+  // round.
   if (base_name(row.overload) == "as_strided_scatter" && name == "self") return Uniqueness::kAnyValue;
   std::optional<Nature> nature = nature_of(row);
   if (!nature) return Uniqueness::kUnique;
@@ -102,9 +117,10 @@ Uniqueness gradient_uniqueness_of(const Row& row, const std::string& name) {
   return Uniqueness::kUpToPhase;
 }
 
-void compare_choices(Differences& differences, const std::string& what, const Row& row, const Arguments& arguments,
-                     const Elements& got, const Elements& stored) {
-  if (got.dtype != stored.dtype || got.count() != stored.count()) return differences.compare_values(what, got, stored, 0);
+void compare_choices(Differences& differences, const std::string& what, const Row& row,
+                     const Arguments& arguments, const Elements& got, const Elements& stored) {
+  if (got.dtype != stored.dtype || got.count() != stored.count())
+    return differences.compare_values(what, got, stored, 0);
   const Tensor* self = arguments.find("self");
   invariant(self != nullptr, "{} has no argument self", row.id);
   Elements source = elements_of(*self);
@@ -112,8 +128,9 @@ void compare_choices(Differences& differences, const std::string& what, const Ro
   Lanes to = from;
   size_t lanes = from.outer * from.inner;
   to.length = lanes ? got.count() / lanes : 0;
-  bool is_index = got.dtype == kInt64 && (what.find("indices") != std::string::npos || got.dtype != source.dtype || what == "out[1]" ||
-                                          base_name(row.overload) == "argsort");
+  bool is_index =
+      got.dtype == kInt64 && (what.find("indices") != std::string::npos || got.dtype != source.dtype ||
+                              what == "out[1]" || base_name(row.overload) == "argsort");
   for (size_t o = 0; o < from.outer; ++o)
     for (size_t i = 0; i < from.inner; ++i) {
       std::vector<double> chosen[2];
@@ -176,11 +193,13 @@ struct Matrix {
 std::vector<Matrix> matrices_of(const Tensor& tensor) {
   Elements elements = elements_of(tensor);
   auto rank = static_cast<size_t>(tensor.dim());
-  auto rows = static_cast<size_t>(elements.sizes[rank - 2]), columns = static_cast<size_t>(elements.sizes[rank - 1]);
+  auto rows = static_cast<size_t>(elements.sizes[rank - 2]),
+       columns = static_cast<size_t>(elements.sizes[rank - 1]);
   std::vector<Matrix> matrices;
   for (size_t at = 0; rows > 0 && columns > 0 && at < elements.numbers.size(); at += rows * columns) {
     Matrix matrix{rows, columns, {}};
-    for (size_t i = 0; i < rows * columns; ++i) matrix.values.emplace_back(elements.numbers[at + i].re, elements.numbers[at + i].im);
+    for (size_t i = 0; i < rows * columns; ++i)
+      matrix.values.emplace_back(elements.numbers[at + i].re, elements.numbers[at + i].im);
     matrices.push_back(std::move(matrix));
   }
   return matrices;
@@ -217,12 +236,15 @@ Matrix scaled(const Matrix& a, const Number* factors, size_t count) {
   return b;
 }
 Matrix first_rows(const Matrix& a, size_t count) {
-  return {count, a.columns, std::vector<Number>(a.values.begin(), a.values.begin() + static_cast<std::ptrdiff_t>(count * a.columns))};
+  return {count, a.columns,
+          std::vector<Number>(a.values.begin(),
+                              a.values.begin() + static_cast<std::ptrdiff_t>(count * a.columns))};
 }
 bool has_orthonormal_columns(const Matrix& a, double allowed) {
   Matrix gram = product(adjoint(a), a);
   for (size_t i = 0; i < gram.rows; ++i) gram(i, i) -= 1.0;
-  return std::all_of(gram.values.begin(), gram.values.end(), [&](Number value) { return std::abs(value) <= allowed; });
+  return std::all_of(gram.values.begin(), gram.values.end(),
+                     [&](Number value) { return std::abs(value) <= allowed; });
 }
 
 // Only one triangle of the argument is read.
@@ -241,11 +263,14 @@ std::vector<Number> numbers_of(const Tensor& tensor) {
 
 }  // namespace
 
-void check_decomposition(Differences& differences, const Row& row, const Arguments& arguments, const std::vector<Tensor>& results) {
+void check_decomposition(Differences& differences, const Row& row, const Arguments& arguments,
+                         const std::vector<Tensor>& results) {
   std::optional<Nature> nature = nature_of(row);
-  if (!nature || *nature == Nature::kHash || *nature == Nature::kChoice || *nature == Nature::kPermutation) return;
+  if (!nature || *nature == Nature::kHash || *nature == Nature::kChoice || *nature == Nature::kPermutation)
+    return;
   const Json *wants_vectors = argument(row, "compute_uv"), *wants_v = argument(row, "compute_v");
-  bool values_only = (wants_vectors && !is_true(wants_vectors)) || (wants_v && !is_true(wants_v)) || results.size() < 2;
+  bool values_only =
+      (wants_vectors && !is_true(wants_vectors)) || (wants_v && !is_true(wants_v)) || results.size() < 2;
   if (values_only || arguments.tensors.empty()) return;
   std::vector<Matrix> sources = matrices_of(arguments.tensors[0].second);
   double allowed = real_type(results[0].dtype()) == kFloat64 ? 1e-8 : 2e-4;
@@ -263,12 +288,16 @@ void check_decomposition(Differences& differences, const Row& row, const Argumen
       Matrix adjoint_right = base_name(row.overload) == "svd" ? adjoint(right[m]) : right[m];
       if (distance(product(scaled(left[m], factors, count), first_rows(adjoint_right, count)), a) > limit)
         return differences.add("U S Vh is not the matrix");
-      if (!has_orthonormal_columns(left[m], allowed * 10) || !has_orthonormal_columns(adjoint(adjoint_right), allowed * 10))
+      if (!has_orthonormal_columns(left[m], allowed * 10) ||
+          !has_orthonormal_columns(adjoint(adjoint_right), allowed * 10))
         return differences.add("the singular vectors are not orthonormal");
       continue;
     }
-    if (*nature == Nature::kHermitian) mirror(a, triangle && triangle->is_string() && (triangle->as_string() == "U" || triangle->as_string() == "u"));
-    if (distance(product(a, left[m]), scaled(left[m], factors, count)) > limit) return differences.add("A V is not V L");
+    if (*nature == Nature::kHermitian)
+      mirror(a, triangle && triangle->is_string() &&
+                    (triangle->as_string() == "U" || triangle->as_string() == "u"));
+    if (distance(product(a, left[m]), scaled(left[m], factors, count)) > limit)
+      return differences.add("A V is not V L");
     if (*nature == Nature::kHermitian && !has_orthonormal_columns(left[m], allowed * 10))
       return differences.add("the eigenvectors are not orthonormal");
   }

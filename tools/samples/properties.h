@@ -13,19 +13,22 @@ enum class Uniqueness : uint8_t {
   kAnyValue,     // bits that are nobody's business, and values that PyTorch gets wrong
 };
 
-// How result or written argument `name` of this call is to be compared. Results are called by their place: "0", "1".
+// How result or written argument `name` of this call is to be compared. Results are called by their place:
+// "0", "1".
 Uniqueness uniqueness_of(const Row& row, const std::string& name);
 // The same for the gradient of argument `name`.
 Uniqueness gradient_uniqueness_of(const Row& row, const std::string& name);
 
 // Indices into `self` along the call's dim: both lists must choose the same values, and none twice where the
 // operator is a permutation or a choice of several.
-void compare_choices(Differences& differences, const std::string& what, const Row& row, const Arguments& arguments,
-                     const Elements& got, const Elements& stored);
+void compare_choices(Differences& differences, const std::string& what, const Row& row,
+                     const Arguments& arguments, const Elements& got, const Elements& stored);
 // Gradients that may lie on another one of equal elements: sums along the call's dim must agree.
 void compare_lane_sums(Differences& differences, const std::string& what, const Row& row, const Elements& got,
                        const Elements& stored, double noise);
-// Whether the decomposition that came back multiplies to the matrix it was made from, with orthonormal vectors.
-void check_decomposition(Differences& differences, const Row& row, const Arguments& arguments, const std::vector<Tensor>& results);
+// Whether the decomposition that came back multiplies to the matrix it was made from, with orthonormal
+// vectors.
+void check_decomposition(Differences& differences, const Row& row, const Arguments& arguments,
+                         const std::vector<Tensor>& results);
 
 }  // namespace weft::recorded

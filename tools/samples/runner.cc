@@ -27,7 +27,8 @@ double number_at(const Json* list, size_t i) {
 // One run of one sample.
 class SampleRun {
  public:
-  SampleRun(const Operator& op, const SampleFile& file, const Row& row) : op_(op), file_(file), row_(row), json_(*row.json) {}
+  SampleRun(const Operator& op, const SampleFile& file, const Row& row)
+      : op_(op), file_(file), row_(row), json_(*row.json) {}
 
   std::vector<std::string> run(bool with_vjp) {
     check_values();
@@ -45,7 +46,8 @@ class SampleRun {
     std::vector<Value> results = results_of(result);
     const Json* noise = json_.find("noise");
     for (size_t i = 0; i < results.size(); ++i)
-      compare_result(fmt::format("out[{}]", i), std::to_string(i), results[i], json_.at("out").at(i), number_at(noise, i));
+      compare_result(fmt::format("out[{}]", i), std::to_string(i), results[i], json_.at("out").at(i),
+                     number_at(noise, i));
     if (const Json* after = json_.find("after"))
       for (const auto& [name, entry] : after->as_object()) compare_written(name, entry);
     compare_unwritten();
@@ -56,35 +58,43 @@ class SampleRun {
     const Json* kind = json_.find("out_is");
     const char* wanted = !kind ? "one result" : kind->as_string() == "list" ? "a list" : "a tuple";
     const char* got = result.is_list() ? "a list" : result.is_tuple() ? "a tuple" : "one result";
-    if (std::strcmp(wanted, got) != 0) return found_.add(fmt::format("out: got {}, expected {}", got, wanted));
+    if (std::strcmp(wanted, got) != 0)
+      return found_.add(fmt::format("out: got {}, expected {}", got, wanted));
     size_t count = results_of(result).size(), stored = json_.at("out").size();
     if (count != stored) found_.add(fmt::format("out: {} results, expected {}", count, stored));
   }
 
-  void compare_result(const std::string& what, const std::string& name, const Value& got, const Json& entry, double noise) {
+  void compare_result(const std::string& what, const std::string& name, const Value& got, const Json& entry,
+                      double noise) {
     if (entry.is_array()) {
       if (!got.is_sequence() || got.elements().size() != entry.size())
-        return found_.add(fmt::format("{}: got {}, expected a list of {}", what, got.kind_name(), entry.size()));
+        return found_.add(
+            fmt::format("{}: got {}, expected a list of {}", what, got.kind_name(), entry.size()));
       for (size_t i = 0; i < entry.size(); ++i)
         compare_result(fmt::format("{}[{}]", what, i), name, got.elements()[i], entry.at(i), noise);
       return;
     }
     if (!entry.contains("values")) return found_.compare_plain(what, got, entry);
-    if (!got.is_tensor()) return found_.add(fmt::format("{}: got {}, expected a tensor", what, got.kind_name()));
+    if (!got.is_tensor())
+      return found_.add(fmt::format("{}: got {}, expected a tensor", what, got.kind_name()));
     compare_tensor(what, name, got.tensor_ref(), entry, noise);
     compare_aliasing(what, got.tensor_ref(), entry);
   }
 
-  void compare_tensor(const std::string& what, const std::string& name, const Tensor& got, const Json& entry, double noise) {
+  void compare_tensor(const std::string& what, const std::string& name, const Tensor& got, const Json& entry,
+                      double noise) {
     found_.compare_type_and_sizes(what, got, entry);
     found_.compare_layout(what, got, entry);
     if (entry.at("values").is_null() || !found_.empty()) return;
     Elements ours = elements_of(got), stored = stored_elements(entry, file_.tensors());
     switch (uniqueness_of(row_, name)) {
-      case Uniqueness::kUnique: return found_.compare_values(what, ours, stored, noise);
-      case Uniqueness::kAmongEquals: return compare_choices(found_, what, row_, arguments_, ours, stored);
+      case Uniqueness::kUnique:
+        return found_.compare_values(what, ours, stored, noise);
+      case Uniqueness::kAmongEquals:
+        return compare_choices(found_, what, row_, arguments_, ours, stored);
       case Uniqueness::kUpToPhase:  // the decomposition is checked as a whole
-      case Uniqueness::kAnyValue: return;
+      case Uniqueness::kAnyValue:
+        return;
     }
   }
 
@@ -94,12 +104,14 @@ class SampleRun {
       if (!owner) return found_.add(fmt::format("{}: there is no argument {}", what, alias->as_string()));
       if (got.storage() != owner->storage())
         return found_.add(fmt::format("{}: does not share the memory of {}", what, alias->as_string()));
-      if (entry.contains("same_object") && !got.is_same(*owner)) found_.add(fmt::format("{}: is not {} itself", what, alias->as_string()));
+      if (entry.contains("same_object") && !got.is_same(*owner))
+        found_.add(fmt::format("{}: is not {} itself", what, alias->as_string()));
       return;
     }
     if (got.storage()->bytes() == 0) return;  // no memory to share: nothing is recorded
     for (const auto& [name, tensor] : arguments_.tensors)
-      if (got.storage() == tensor.storage()) return found_.add(fmt::format("{}: shares the memory of {}, expected fresh memory", what, name));
+      if (got.storage() == tensor.storage())
+        return found_.add(fmt::format("{}: shares the memory of {}, expected fresh memory", what, name));
   }
 
   void compare_written(const std::string& name, const Json& entry) {
@@ -113,22 +125,26 @@ class SampleRun {
     std::set<const Storage*> written;
     const Json* after = json_.find("after");
     for (const auto& [name, tensor] : arguments_.tensors)
-      if ((after && after->contains(name)) || is_updated_in_secret(name)) written.insert(tensor.storage().get());
+      if ((after && after->contains(name)) || is_updated_in_secret(name))
+        written.insert(tensor.storage().get());
     Arguments before = make_arguments(op_, row_, file_.tensors());
     for (size_t i = 0; i < before.tensors.size(); ++i) {
       const auto& [name, tensor] = arguments_.tensors[i];
       const Tensor& original = before.tensors[i].second;
       if (written.contains(tensor.storage().get())) continue;
       size_t bytes = original.storage()->bytes();
-      bool same = tensor.storage()->bytes() == bytes && tensor.plain_sizes().vec() == original.plain_sizes().vec() &&
-                  tensor.plain_strides().vec() == original.plain_strides().vec() &&
-                  (bytes == 0 || std::memcmp(tensor.storage()->data(), original.storage()->data(), bytes) == 0);
+      bool same =
+          tensor.storage()->bytes() == bytes && tensor.plain_sizes().vec() == original.plain_sizes().vec() &&
+          tensor.plain_strides().vec() == original.plain_strides().vec() &&
+          (bytes == 0 || std::memcmp(tensor.storage()->data(), original.storage()->data(), bytes) == 0);
       if (!same) found_.add(fmt::format("argument {} was changed", name));
     }
   }
 
   // Batch normalisation updates its running statistics, and its schemas do not say so.
-  static bool is_updated_in_secret(const std::string& name) { return name == "running_mean" || name == "running_var"; }
+  static bool is_updated_in_secret(const std::string& name) {
+    return name == "running_mean" || name == "running_var";
+  }
 
   static std::vector<Tensor> tensors_among(const std::vector<Value>& values) {
     std::vector<Tensor> tensors;
@@ -196,7 +212,8 @@ class SampleRun {
     visit_dtype(result.dtype(), [&]<typename T>() {
       T* data = cotangent.data<T>();
       for (int64_t i = 0; i < cotangent.plain_numel(); ++i) {
-        double re = static_cast<double>((7 * i + 3) % 11 - 5) / 4, im = static_cast<double>((5 * i + 1) % 7 - 3) / 4;
+        double re = static_cast<double>((7 * i + 3) % 11 - 5) / 4,
+               im = static_cast<double>((5 * i + 1) % 7 - 3) / 4;
         if constexpr (dtype_of<T> >= DType::kComplex64) data[i] = T(Complex<double>(re, im));
         else data[i] = T(static_cast<float>(re));
       }
@@ -218,10 +235,13 @@ class SampleRun {
     double distance = noise ? noise->as_double() : 0;
     Elements ours = elements_of(got), stored = stored_elements(entry, file_.tensors());
     switch (gradient_uniqueness_of(row_, name)) {
-      case Uniqueness::kUnique: return found_.compare_values(what, ours, stored, distance);
-      case Uniqueness::kAmongEquals: return compare_lane_sums(found_, what, row_, ours, stored, distance);
+      case Uniqueness::kUnique:
+        return found_.compare_values(what, ours, stored, distance);
+      case Uniqueness::kAmongEquals:
+        return compare_lane_sums(found_, what, row_, ours, stored, distance);
       case Uniqueness::kUpToPhase:
-      case Uniqueness::kAnyValue: return;
+      case Uniqueness::kAnyValue:
+        return;
     }
   }
 
@@ -233,14 +253,17 @@ class SampleRun {
   Differences found_;
 };
 
-RowResult failed(std::string difference) { return {.outcome = Outcome::kFailed, .differences = {std::move(difference)}}; }
+RowResult failed(std::string difference) {
+  return {.outcome = Outcome::kFailed, .differences = {std::move(difference)}};
+}
 
 RowResult run_sample(const Operator& op, const SampleFile& file, const Row& row, const RunOptions& options) {
   RowResult result;
   try {
     result.differences = SampleRun(op, file, row).run(options.vjp);
   } catch (const Error& error) {
-    result.differences.push_back(fmt::format("{}: {}", error.kind() == ErrorKind::kInternal ? "internal error" : "error", error.what()));
+    result.differences.push_back(fmt::format(
+        "{}: {}", error.kind() == ErrorKind::kInternal ? "internal error" : "error", error.what()));
   } catch (const std::exception& error) {
     result.differences.push_back(fmt::format("{}: {}", typeid(error).name(), error.what()));
   }
@@ -269,14 +292,17 @@ RowResult run_bad_call(const Operator& op, const SampleFile& file, const Row& ro
 }  // namespace
 
 RowResult run_row(const SampleFile& file, const Row& row, const RunOptions& options) {
-  if (row.overload.empty()) return {.outcome = Outcome::kSkipped, .reason = "refused before any operator ran"};
-  if (has_unsupported_type(row)) return {.outcome = Outcome::kSkipped, .reason = "uint16, uint32 and uint64 are left out"};
+  if (row.overload.empty())
+    return {.outcome = Outcome::kSkipped, .reason = "refused before any operator ran"};
+  if (has_unsupported_type(row))
+    return {.outcome = Outcome::kSkipped, .reason = "uint16, uint32 and uint64 are left out"};
   const Operator* op = find_operator(row.overload);
   if (!op) return {.outcome = Outcome::kSkipped, .reason = "not defined", .is_missing = true};
   return row.is_error ? run_bad_call(*op, file, row) : run_sample(*op, file, row, options);
 }
 
-std::map<std::string, OverloadResult> run_file(const SampleFile& file, const std::function<bool(const std::string& overload)>& wanted,
+std::map<std::string, OverloadResult> run_file(const SampleFile& file,
+                                               const std::function<bool(const std::string& overload)>& wanted,
                                                const RunOptions& options, const Watch& watch) {
   std::map<std::string, OverloadResult> results;
   for (const Row& row : file.rows()) {
@@ -285,10 +311,13 @@ std::map<std::string, OverloadResult> run_file(const SampleFile& file, const std
     RowResult one = run_row(file, row, options);
     if (watch.after) watch.after(row, one);
     OverloadResult& all = results[row.overload];
-    (one.outcome == Outcome::kPassed ? all.passed : one.outcome == Outcome::kFailed ? all.failed : all.skipped)++;
+    (one.outcome == Outcome::kPassed   ? all.passed
+     : one.outcome == Outcome::kFailed ? all.failed
+                                       : all.skipped)++;
     all.is_missing |= one.is_missing;
     if (one.outcome == Outcome::kSkipped) ++all.reasons[one.reason];
-    for (const std::string& difference : one.differences) all.differences.push_back(fmt::format("{}: {}", row.id, difference));
+    for (const std::string& difference : one.differences)
+      all.differences.push_back(fmt::format("{}: {}", row.id, difference));
   }
   return results;
 }

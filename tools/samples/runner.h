@@ -36,13 +36,14 @@ struct OverloadResult {
   std::map<std::string, int> reasons;    // why rows were skipped
 };
 
-// Runs the rows of a file that `wanted` accepts, by overload in alphabetical order. `watch` sees each row before
-// it runs and its result after.
+// Runs the rows of a file that `wanted` accepts, by overload in alphabetical order. `watch` sees each row
+// before it runs and its result after.
 struct Watch {
   std::function<void(const Row&)> before;
   std::function<void(const Row&, const RowResult&)> after;
 };
-std::map<std::string, OverloadResult> run_file(const SampleFile& file, const std::function<bool(const std::string& overload)>& wanted,
+std::map<std::string, OverloadResult> run_file(const SampleFile& file,
+                                               const std::function<bool(const std::string& overload)>& wanted,
                                                const RunOptions& options = {}, const Watch& watch = {});
 
 }  // namespace weft::recorded

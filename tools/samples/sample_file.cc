@@ -129,8 +129,8 @@ Value enumerated(const Type& type, const Value& value) {
   if (value.kind() != Value::Kind::kInt) return value;
   auto number = static_cast<size_t>(value.to_int());
   if (inner.is(Type::Kind::kMemoryFormat)) {
-    constexpr MemoryFormat formats[] = {MemoryFormat::kContiguous, MemoryFormat::kPreserve, MemoryFormat::kChannelsLast,
-                                        MemoryFormat::kChannelsLast3d};
+    constexpr MemoryFormat formats[] = {MemoryFormat::kContiguous, MemoryFormat::kPreserve,
+                                        MemoryFormat::kChannelsLast, MemoryFormat::kChannelsLast3d};
     require(number < std::size(formats), "memory format {} is not known", number);
     return formats[number];
   }
@@ -168,14 +168,17 @@ SampleFile SampleFile::load(const fs::path& path) {
   file.json_ = std::make_unique<const Json>(Json::parse(read_text(path), path.string()));
   const Json& json = *file.json_;
   if (json.at("format").as_int() != 1)
-    throw FormatError(fmt::format("{}: format {} is not known; expected 1", path.string(), json.at("format").as_int()));
+    throw FormatError(
+        fmt::format("{}: format {} is not known; expected 1", path.string(), json.at("format").as_int()));
   file.family_ = json.at("family").as_string();
   for (const char* kind : {"samples", "errors"})
     for (const Json& row : json.at(kind).as_array()) {
       const Json& overload = row.at("overload");
-      file.rows_.push_back({&row, row.at("id").as_string(), overload.is_null() ? "" : overload.as_string(), kind[0] == 'e'});
+      file.rows_.push_back(
+          {&row, row.at("id").as_string(), overload.is_null() ? "" : overload.as_string(), kind[0] == 'e'});
     }
-  file.tensors_ = load_safetensors((path.parent_path() / json.at("tensors").as_string()).string(), {.leave_out_unsupported = true});
+  file.tensors_ = load_safetensors((path.parent_path() / json.at("tensors").as_string()).string(),
+                                   {.leave_out_unsupported = true});
   return file;
 }
 
@@ -199,17 +202,20 @@ const Tensor* Arguments::find(std::string_view name) const {
 Arguments make_arguments(const Operator& op, const Row& row, const SafeTensors& tensors) {
   const Json::Array& stored = row.json->at("args").as_array();
   const auto& arguments = op.schema().arguments;
-  require(stored.size() == arguments.size(), "the row has {} arguments, the schema {}", stored.size(), arguments.size());
+  require(stored.size() == arguments.size(), "the row has {} arguments, the schema {}", stored.size(),
+          arguments.size());
   Maker maker(tensors);
   Arguments made;
   for (size_t i = 0; i < stored.size(); ++i) {
     const std::string& name = stored[i].at(0).as_string();
-    require(name == arguments[i].name, "argument {} is '{}' in the row and '{}' in the schema", i, name, arguments[i].name);
+    require(name == arguments[i].name, "argument {} is '{}' in the row and '{}' in the schema", i, name,
+            arguments[i].name);
     const Json& json = stored[i].at(1);
     Value value = enumerated(arguments[i].type, maker.value(json, takes_tensors(arguments[i].type)));
     if (json.is_array()) {
       for (size_t k = 0; k < json.size(); ++k)
-        if (json.at(k).contains("storage")) made.tensors.emplace_back(fmt::format("{}[{}]", name, k), value.elements()[k].to_tensor());
+        if (json.at(k).contains("storage"))
+          made.tensors.emplace_back(fmt::format("{}[{}]", name, k), value.elements()[k].to_tensor());
     } else if (json.contains("storage")) {
       made.tensors.emplace_back(name, value.to_tensor());
     }
@@ -236,7 +242,8 @@ Value plain_value(const Json& json) {
     return Value::list(std::move(elements));
   }
   if (const Json* real = json.find("f")) return real_number(*real);
-  if (const Json* parts = json.find("c")) return Complex<double>(real_number(parts->at(0)), real_number(parts->at(1)));
+  if (const Json* parts = json.find("c"))
+    return Complex<double>(real_number(parts->at(0)), real_number(parts->at(1)));
   if (const Json* dtype = json.find("dtype")) return dtype_called(dtype->as_string());
   if (const Json* device = json.find("device")) return Device(std::string_view(device->as_string()));
   if (const Json* layout = json.find("layout")) {

@@ -43,8 +43,9 @@ struct SafeTensorsOptions {
   bool leave_out_unsupported = false;
 };
 
-// Reads a file (or its bytes, called `source` in messages). Strict: a header beyond 100 MB, an unknown element
-// type, sizes that disagree with offsets, duplicate names, overlaps and holes are FormatErrors that name the entry.
+// Reads a file (or its bytes, called `source` in messages). Strict: a header beyond 100 MB, an unknown
+// element type, sizes that disagree with offsets, duplicate names, overlaps and holes are FormatErrors that
+// name the entry.
 SafeTensors load_safetensors(const std::string& path, const SafeTensorsOptions& options = {});
 SafeTensors parse_safetensors(std::string_view bytes, std::string_view source = "safetensors",
                               const SafeTensorsOptions& options = {});

@@ -45,11 +45,15 @@ struct ParamBuffer {
   }
 };
 
-bool is_contiguous(const int64_t* strides, std::span<const int64_t> sizes) {
-  int64_t expected = 1;
-  for (size_t d = sizes.size(); d-- > 0; expected *= sizes[d])
-    if (sizes[d] != 1 && strides[d] != expected) return false;
-  return true;
+// The number of elements if every operand's strides are those of a fresh array, else -1.
+inline int64_t contiguous_count(std::span<const Operand> operands, std::span<const int64_t> sizes) {
+  int64_t n = 1;
+  for (size_t d = sizes.size(); d-- > 0; n *= sizes[d]) {
+    if (sizes[d] == 1) continue;
+    for (const Operand& operand : operands)
+      if (operand.strides[d] != n) return -1;
+  }
+  return n;
 }
 
 DType loop_dtype(const PointwiseKernel& kernel, DType compute, int k) {
@@ -80,18 +84,26 @@ DType loop_dtype(const PointwiseKernel& kernel, DType compute, int k) {
   return refused.load(std::memory_order_relaxed);
 }
 
+inline bool has_loop_dtypes(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands) {
+  if (kernel.result == ResultKind::kSame && !kernel.mask_inputs) {
+    for (const Operand& operand : operands)
+      if (operand.dtype != compute) return false;
+    return true;
+  }
+  for (size_t k = 0; k < operands.size(); ++k)
+    if (operands[k].dtype != loop_dtype(kernel, compute, static_cast<int>(k))) return false;
+  return true;
+}
+
 // All operands contiguous and of the loop's types: the loop runs on them as they are.
 inline bool try_contiguous(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
                            std::span<const int64_t> sizes, Loop loop, const void* params) {
-  char* data[kMaxOperands];
-  for (size_t k = 0; k < operands.size(); ++k) {
-    if (operands[k].dtype != loop_dtype(kernel, compute, static_cast<int>(k))) return false;
-    if (!is_contiguous(operands[k].strides, sizes)) return false;
-    data[k] = operands[k].data;
-  }
-  int64_t n = 1;
-  for (int64_t size : sizes) n *= size;
+  if (!has_loop_dtypes(kernel, compute, operands)) return false;
+  int64_t n = contiguous_count(operands, sizes);
+  if (n < 0) return false;
   if (n == 0) return true;
+  char* data[kMaxOperands];
+  for (size_t k = 0; k < operands.size(); ++k) data[k] = operands[k].data;
   bool refused =
       n <= kThreadElements ? loop(n, data, params) : run_in_parallel(n, data, operands, loop, params);
   if (refused) [[unlikely]]

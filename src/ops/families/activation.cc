@@ -119,7 +119,7 @@ WEFT_OPERATOR(tanh_backward) = {
     .vjp = {.saves = inputs(0, 1),
             .rule = [](const Vjp& v) {
               Tensor grad = v.input(0), y = v.input(1);
-              return Grads{tanh_backward(v.grad(), y), v.grad() * (-2 * (conj_of(grad) * y))};
+              return Grads{tanh_backward(v.grad(), conj_of(y)), conj_of(v.grad()) * grad * (-2 * conj_of(y))};
             }},
     .batch = pointwise_batch,
     .samples = pair_samples,
@@ -135,7 +135,7 @@ WEFT_OPERATOR(sigmoid_backward) = {
     .vjp = {.saves = inputs(0, 1),
             .rule = [](const Vjp& v) {
               Tensor grad = v.input(0), y = v.input(1);
-              return Grads{sigmoid_backward(v.grad(), conj_of(y)), v.grad() * conj_of(grad * (1 - 2 * y))};
+              return Grads{sigmoid_backward(v.grad(), conj_of(y)), conj_of(v.grad()) * grad * conj_of(1 - 2 * y)};
             }},
     .batch = pointwise_batch,
     .samples = pair_samples,

@@ -27,8 +27,14 @@ void check_layer_norm(const Tensor& input, SymIntSpan shape, const Tensor& weigh
   bool fits = ends >= shape.size();
   for (size_t i = 0; fits && i < shape.size(); ++i) fits = guard_or(input.sizes()[ends - shape.size() + i] == shape[i], true);
   require(fits, "Given normalized_shape={}, expected input with shape [*, {}], but got input of size {}", describe_sizes(shape), describe_sizes(shape), describe_sizes(input.sizes()));
+  // Sizes that only data can tell are taken for equal, here as above.
+  auto agree = [&](SymIntSpan sizes) {
+    bool same = sizes.size() == shape.size();
+    for (size_t i = 0; same && i < shape.size(); ++i) same = guard_or(sizes[i] == shape[i], true);
+    return same;
+  };
   for (const Tensor* t : {&weight, &bias})
-    if (t->defined() && !same_sizes(t->sizes(), shape))
+    if (t->defined() && !agree(t->sizes()))
       fail("Expected weight and bias to be of same shape as normalized_shape, but got {} of shape {} and normalized_shape = {}", t == &weight ? "weight" : "bias",
            describe_sizes(t->sizes()), describe_sizes(shape));
   require(is_floating(input.dtype()), "\"LayerNormKernelImpl\" not implemented for '{}'", dtype_name(input.dtype()));

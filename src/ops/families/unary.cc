@@ -270,6 +270,12 @@ WEFT_OPERATOR(isnan) = {
 
 namespace {
 Tensor square_composite(const Tensor& self) { return pow(self, 2); }
+const Tensor& square_inplace(const Tensor& self) { return pow_(self, 2); }
+constexpr KernelSet square_forms() {
+  KernelSet forms = composite<&square_composite>();
+  forms.inplace = function<&square_inplace>();
+  return forms;
+}
 }  // namespace
 
 WEFT_OPERATOR(square) = {
@@ -277,7 +283,7 @@ WEFT_OPERATOR(square) = {
     .inplace = "aten::square_(Tensor(a!) self) -> Tensor(a!)",
     .out = "aten::square.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
-    .composite = composite<&square_composite>(),
+    .composite = square_forms(),
     .samples = complex_samples,
 };
 

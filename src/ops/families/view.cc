@@ -1,4 +1,6 @@
 // Views by sizes, strides and dims: the same memory, seen differently.
+#include <algorithm>
+
 #include "ops/support/family.h"
 #include "ops/support/view_geometry.h"
 
@@ -291,6 +293,18 @@ void for_each_position(IntSpan sizes, IntSpan strides, int64_t offset, F f) {
   }
 }
 
+// The values of `self` in memory of these strides. Without a write where the strides are dense, so that transforms can
+// follow.
+Tensor with_strides(const Tensor& self, SymIntSpan sizes, SymIntSpan strides) {
+  Ints order;
+  for (int64_t d = 0; d < self.dim(); ++d) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return guard_or(strides[static_cast<size_t>(a)] > strides[static_cast<size_t>(b)], false);
+  });
+  Tensor dense = permute(contiguous(permute(self, order)), inverse_permutation(order));
+  return same_sizes(dense.strides(), strides) ? dense : copy_(new_empty_strided(self, sizes, strides), self);
+}
+
 // The transpose of as_strided: each element of `grad` is added where the view read it. `offset` counts from
 // the input's first element. Where elements of the input share memory, each gets its share of the sum.
 Tensor as_strided_backward_kernel(const Tensor& grad, SymIntSpan input_size, SymIntSpan input_stride, SymIntSpan size, SymIntSpan stride,
@@ -406,7 +420,7 @@ WEFT_OPERATOR(as_strided_backward) = {
       // The transpose of a transpose: the view itself, of a gradient laid out as the input was.
       auto input_size = boxing::Unboxed<SymIntSpan>(v.arg(1)), input_stride = boxing::Unboxed<SymIntSpan>(v.arg(2));
       auto size = boxing::Unboxed<SymIntSpan>(v.arg(3)), stride = boxing::Unboxed<SymIntSpan>(v.arg(4));
-      Tensor laid_out = copy_(new_empty_strided(v.grad(), input_size.get(), input_stride.get()), v.grad());
+      Tensor laid_out = with_strides(v.grad(), input_size.get(), input_stride.get());
       return Grads{as_strided(laid_out, size.get(), stride.get(), v.arg<SymInt>(5))};
     }},
     .samples = [] { return Samples{{"overlapping", {f64({3, 2}), sizes_value({6}), sizes_value({1}), sizes_value({3, 2}), sizes_value({1, 1}), 1}}}; },

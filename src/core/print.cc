@@ -1,0 +1,159 @@
+// Tensors as text, in PyTorch's layout.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "weft/core/tensor.h"
+
+namespace weft {
+namespace {
+
+constexpr int kPrecision = 4;
+constexpr int64_t kSummarizeAbove = 1000, kEdgeItems = 3, kLineWidth = 80;
+
+Scalar element(const Tensor& t, int64_t position) {
+  return visit_dtype(t.dtype(), [&]<typename T>() {
+    T value = *(static_cast<const T*>(t.storage()->data()) + position);
+    Scalar scalar(value);
+    if (t.is_conj() && scalar.is_complex()) scalar = Complex<double>(scalar.to_complex().re, -scalar.to_complex().im);
+    if (t.is_neg()) scalar = scalar.is_complex() ? Scalar(-scalar.to_complex()) : Scalar(-scalar.to_double());
+    return scalar;
+  });
+}
+
+// Which indices of a dim are shown; -1 stands for the dots in between.
+std::vector<int64_t> shown(int64_t size, bool summarize) {
+  std::vector<int64_t> all;
+  bool cut = summarize && size > 2 * kEdgeItems;
+  for (int64_t i = 0; i < size; ++i)
+    if (!cut || i < kEdgeItems || i >= size - kEdgeItems) all.push_back(i);
+    else if (i == kEdgeItems) all.push_back(-1);
+  return all;
+}
+
+// How the numbers of one tensor are written: all with the same width and number of places.
+class NumberFormat {
+ public:
+  explicit NumberFormat(const std::vector<double>& values) {
+    double largest = 0, smallest = INFINITY;
+    for (double v : values) {
+      if (!std::isfinite(v) || v == 0) continue;
+      largest = std::max(largest, std::abs(v));
+      smallest = std::min(smallest, std::abs(v));
+      whole_ = whole_ && std::floor(v) == v;
+    }
+    bool any = largest > 0;
+    bool wide = any && (largest / smallest > 1000 || largest > 1e8);
+    scientific_ = any && (wide || (!whole_ && smallest < 1e-4));
+    for (double v : values) width_ = std::max(width_, text(v).size());
+  }
+  std::string text(double v) const {
+    if (std::isnan(v)) return "nan";
+    if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
+    if (scientific_) return fmt::format("{:.{}e}", v, kPrecision);
+    return whole_ ? fmt::format("{:.0f}.", v) : fmt::format("{:.{}f}", v, kPrecision);
+  }
+  std::string padded(double v) const { return fmt::format("{:>{}}", text(v), width_); }
+
+ private:
+  bool whole_ = true, scientific_ = false;
+  size_t width_ = 0;
+};
+
+class Printer {
+ public:
+  explicit Printer(const Tensor& t) : t_(t), summarize_(t.plain_numel() > kSummarizeAbove) {}
+
+  std::string operator()() {
+    collect(0, t_.storage_offset().plain());
+    real_.emplace(numbers_);
+    if (t_.is_complex()) imaginary_.emplace(imaginary_parts_);
+    for (const std::string& word : words_) word_width_ = std::max(word_width_, word.size());
+    return t_.plain_numel() == 0 && t_.dim() != 0 ? "[]" : body(0, t_.storage_offset().plain(), 8);
+  }
+
+ private:
+  int64_t size(size_t d) const { return t_.plain_sizes()[d]; }
+  int64_t stride(size_t d) const { return t_.plain_strides()[d]; }
+
+  // Reads what will be shown, to learn its width.
+  void collect(size_t d, int64_t position) {
+    if (d == static_cast<size_t>(t_.dim())) return note(element(t_, position));
+    for (int64_t i : shown(size(d), summarize_))
+      if (i >= 0) collect(d + 1, position + i * stride(d));
+  }
+  void note(const Scalar& s) {
+    if (s.is_complex()) {
+      numbers_.push_back(s.to_complex().re);
+      imaginary_parts_.push_back(std::abs(s.to_complex().im));
+    } else if (s.is_floating()) {
+      numbers_.push_back(s.to_double());
+    } else {
+      words_.push_back(s.to_string());
+    }
+  }
+  std::string item(const Scalar& s) const {
+    if (s.is_complex()) {
+      Complex<double> z = s.to_complex();
+      return real_->padded(z.re) + (std::signbit(z.im) ? "-" : "+") + imaginary_->text(std::abs(z.im)) + "j";
+    }
+    return s.is_floating() ? real_->padded(s.to_double()) : fmt::format("{:>{}}", s.to_string(), word_width_);
+  }
+  std::string row(int64_t position, int indent) const {
+    size_t last = static_cast<size_t>(t_.dim()) - 1;
+    std::string text = "[";
+    size_t column = static_cast<size_t>(indent);
+    bool first = true;
+    for (int64_t i : shown(size(last), summarize_)) {
+      std::string word = i < 0 ? " ..." : item(element(t_, position + i * stride(last)));
+      if (!first) {
+        text += ",";
+        bool full = column + word.size() + 2 > static_cast<size_t>(kLineWidth);
+        text += full ? "\n" + std::string(static_cast<size_t>(indent), ' ') : " ";
+        if (full) column = static_cast<size_t>(indent);
+      }
+      text += word;
+      column += word.size() + 2;
+      first = false;
+    }
+    return text + "]";
+  }
+  std::string body(size_t d, int64_t position, int indent) const {
+    if (t_.dim() == 0) return item(element(t_, position));
+    if (d + 1 == static_cast<size_t>(t_.dim())) return row(position, indent);
+    std::string text = "[", gap(static_cast<size_t>(t_.dim()) - d - 1, '\n');
+    gap += std::string(static_cast<size_t>(indent), ' ');
+    bool first = true;
+    for (int64_t i : shown(size(d), summarize_)) {
+      if (!first) text += "," + gap;
+      text += i < 0 ? "..." : body(d + 1, position + i * stride(d), indent + 1);
+      first = false;
+    }
+    return text + "]";
+  }
+
+  const Tensor& t_;
+  bool summarize_;
+  std::vector<double> numbers_, imaginary_parts_;
+  std::vector<std::string> words_;
+  std::optional<NumberFormat> real_, imaginary_;
+  size_t word_width_ = 0;
+};
+
+}  // namespace
+
+std::string Tensor::to_string() const {
+  if (!defined()) return "tensor(undefined)";
+  if (!storage()->has_memory() || is_symbolic() || impl()->box)
+    return fmt::format("tensor(..., device='{}', size={}, dtype={})", device().to_string(), describe_sizes(sizes()), dtype_name(dtype()));
+  std::string text = "tensor(" + Printer(*this)();
+  bool is_default = dtype() == kFloat32 || dtype() == kInt64 || dtype() == kBool || dtype() == kComplex64;
+  if (plain_numel() == 0 && dim() != 1) text += fmt::format(", size={}", describe_sizes(sizes()));
+  if (!device().is_cpu()) text += fmt::format(", device='{}'", device().to_string());
+  if (!is_default || (plain_numel() == 0 && dtype() != kFloat32)) text += fmt::format(", dtype={}", dtype_name(dtype()));
+  if (requires_grad()) text += ", requires_grad=True";
+  return text + ")";
+}
+
+}  // namespace weft
