@@ -20,7 +20,9 @@ using ::testing::IsEmpty;
 class RunnerTest : public ::testing::Test {
  protected:
   RowResult run(const std::string& row, bool is_error = false) {
-    std::filesystem::path path = ::testing::TempDir() + "weft_runner_test.json";
+    // Named after the test: several may run at once.
+    std::string stem = std::string("weft_runner_") + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::path path = ::testing::TempDir() + stem + ".json";
     SafeTensors tensors;
     for (const auto& [name, factor] : {std::pair("t", 1.0f), std::pair("u", 2.0f)}) {
       Tensor tensor = allocate_contiguous({4}, kFloat32);
@@ -30,10 +32,10 @@ class RunnerTest : public ::testing::Test {
     Tensor cotangent = allocate_contiguous({4}, kFloat32);
     for (int i = 0; i < 4; ++i) cotangent.data<float>()[i] = static_cast<float>((7 * i + 3) % 11 - 5) / 4;
     tensors.add("g", cotangent);
-    save_safetensors(tensors, ::testing::TempDir() + "weft_runner_test.safetensors");
+    save_safetensors(tensors, ::testing::TempDir() + stem + ".safetensors");
     std::string samples = is_error ? "" : row, errors = is_error ? row : "";
     std::ofstream(path)
-        << R"({"format": 1, "torch": "x", "family": "f", "tensors": "weft_runner_test.safetensors", "samples": [)"
+        << R"({"format": 1, "torch": "x", "family": "f", "tensors": ")" << stem << R"(.safetensors", "samples": [)"
         << samples << R"(], "errors": [)" << errors << "]}";
     SampleFile file = SampleFile::load(path);
     return run_row(file, file.rows().at(0));

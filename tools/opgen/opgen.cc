@@ -391,10 +391,10 @@ int run(int argc, char** argv) {
   std::sort(overloads.begin(), overloads.end(),
             [](const Overload& a, const Overload& b) { return a.schema.qualified_name() < b.schema.qualified_name(); });
   std::map<std::string, std::vector<Overload*>> by_name;
+  for (size_t i = 1; i < overloads.size(); ++i)
+    require(overloads[i].schema.qualified_name() != overloads[i - 1].schema.qualified_name(), "{} is defined twice, by {} and {}",
+            overloads[i].schema.qualified_name(), overloads[i].definition, overloads[i - 1].definition);
   for (size_t i = 0; i < overloads.size(); ++i) {
-    require(i == 0 || overloads[i].schema.qualified_name() != overloads[i - 1].schema.qualified_name(),
-            "{} is defined twice, by {} and {}", overloads[i].schema.qualified_name(), overloads[i].definition,
-            overloads[i - 1].definition);
     overloads[i].index = i;
     overloads[i].required = required_count(overloads[i]);
     by_name[function_name(overloads[i])].push_back(&overloads[i]);
