@@ -6,16 +6,20 @@
 
 namespace weft::autograd {
 
+namespace {
+Tensor view_of(const Operator* op, std::vector<Value> args, int output, const Tensor& source) {
+  args[0] = source;
+  Value result = call(*op, args);
+  return output >= 0 ? result.elements()[static_cast<size_t>(output)].to_tensor() : result.to_tensor();
+}
+}  // namespace
+
 Tensor replay_view(const Ref<ViewStep>& step, const Tensor& base) {
   std::vector<const ViewStep*> chain;
   for (const ViewStep* s = step.get(); s; s = s->previous.get()) chain.push_back(s);
   Tensor view = base;
   for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
-    const ViewStep& s = **it;
-    std::vector<Value> args = s.args;
-    args[0] = view;
-    Value result = call(*s.op, args);
-    view = s.output >= 0 ? result.elements()[static_cast<size_t>(s.output)].to_tensor() : result.to_tensor();
+    view = view_of((*it)->op, (*it)->args, (*it)->output, view);
   }
   return view;
 }
@@ -41,8 +45,8 @@ namespace {
 // is, inside it goes through the call's own node.
 class CopySlices final : public GradNode {
  public:
-  CopySlices(const Tensor& base, Ref<ViewStep> view, Ref<GradNode> inner)
-      : view_(std::move(view)), inner_(std::move(inner)) {
+  CopySlices(const Tensor& base, const Ref<ViewStep>& view, Ref<GradNode> inner) : inner_(std::move(inner)) {
+    for (const ViewStep* s = view.get(); s; s = s->previous.get()) steps_.insert(steps_.begin(), {s->op, s->args, s->output});
     next = inner_->next;
     next[0] = gradient_edge(base);
   }
@@ -54,7 +58,8 @@ class CopySlices final : public GradNode {
     if (!grads[0].defined()) return std::vector<Tensor>(next.size());
     Tensor base_grad = grads[0].clone();
     grads.clear();
-    Tensor slice = replay_view(view_, base_grad);
+    Tensor slice = base_grad;
+    for (const Step& step : steps_) slice = view_of(step.op, step.args, step.output, slice);
     std::vector<Tensor> inner = inner_->apply({slice.clone()});
     if (inner[0].defined()) slice.copy_(inner[0]);
     else slice.zero_();
@@ -67,7 +72,13 @@ class CopySlices final : public GradNode {
   }
 
  private:
-  Ref<ViewStep> view_;
+  // The view's story without its base: the base's history is this node, which must not own itself.
+  struct Step {
+    const Operator* op;
+    std::vector<Value> args;
+    int output;
+  };
+  std::vector<Step> steps_;
   Ref<GradNode> inner_;
 };
 

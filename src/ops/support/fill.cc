@@ -7,7 +7,7 @@
 namespace weft {
 
 void fill_values(const Tensor& tensor, const Scalar& value) {
-  if (!tensor.storage()->has_memory()) return;
+  if (!tensor.storage()->has_memory() || tensor.plain_numel() == 0) return;
   if (value.equals_number(0) && tensor.is_contiguous()) {
     std::memset(tensor.raw_data(), 0, static_cast<size_t>(tensor.plain_numel() * item_size(tensor.dtype())));
     return;
