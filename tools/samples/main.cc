@@ -140,7 +140,8 @@ class Report {
 void describe(CLI::App& app, Options& options) {
   app.add_option("FOLDER", options.folders, "folders of sample files, or single .json files")->required();
   app.add_option("--only", options.only, "only overloads in which this regular expression is found");
-  app.add_option("--family", options.families, "only files of this family; may be repeated");
+  app.add_option("--family", options.families, "only files of this family; may be repeated")
+      ->allow_extra_args(false);
   app.add_option("--names", options.names,
                  "only overloads listed in this file, one a line; # begins a comment");
   app.add_flag("--verbose", options.verbose, "every difference, not only the first of each overload");

@@ -98,7 +98,8 @@ Uniqueness uniqueness_of(const Row& row, const std::string& name) {
       return name == "0" || name.starts_with("eigval") || name == "eigenvalues" ? Uniqueness::kUnique
                                                                                 : Uniqueness::kUpToPhase;
     case Nature::kEigen:
-      return Uniqueness::kUpToPhase;
+      return name == "0" || name == "eigenvalues" || name == "out" ? Uniqueness::kAnyOrder
+                                                                   : Uniqueness::kUpToPhase;
     case Nature::kSingular:
       return name == "1" || name == "S" ? Uniqueness::kUnique : Uniqueness::kUpToPhase;
     case Nature::kHash:
@@ -117,46 +118,89 @@ Uniqueness gradient_uniqueness_of(const Row& row, const std::string& name) {
   return Uniqueness::kUpToPhase;
 }
 
-void compare_choices(Differences& differences, const std::string& what, const Row& row,
-                     const Arguments& arguments, const Elements& got, const Elements& stored) {
+namespace {
+
+// One of several right answers, read lane by lane: values themselves, or indices of values in `source`.
+struct Choice {
+  const Elements& elements;
+  bool is_index;
+};
+
+bool is_index(const Row& row, const std::string& name) {
+  return name == "1" || name == "indices" || base_name(row.overload) == "argsort";
+}
+
+// What a lane chooses; nothing when an index is out of range.
+std::optional<std::vector<double>> chosen_values(const Choice& choice, const Elements& source,
+                                                 const Lanes& from, const Lanes& to, size_t o, size_t i) {
+  std::vector<double> values;
+  for (size_t k = 0; k < to.length; ++k) {
+    size_t at = to.at(o, k, i);
+    if (choice.is_index) {
+      int64_t index = choice.elements.integers[at];
+      if (index < 0 || static_cast<size_t>(index) >= from.length) return std::nullopt;
+      values.push_back(key_of(source, from.at(o, static_cast<size_t>(index), i)));
+    } else {
+      values.push_back(key_of(choice.elements, at));
+    }
+  }
+  return values;
+}
+
+bool repeats(const Choice& choice, const Lanes& to, size_t o, size_t i) {
+  std::vector<int64_t> indices;
+  for (size_t k = 0; choice.is_index && k < to.length; ++k)
+    indices.push_back(choice.elements.integers[to.at(o, k, i)]);
+  std::sort(indices.begin(), indices.end());
+  return std::adjacent_find(indices.begin(), indices.end()) != indices.end();
+}
+
+}  // namespace
+
+void compare_choices(Differences& differences, const std::string& what, const std::string& name,
+                     const Row& row, const Arguments& arguments, const Elements& got,
+                     const Elements& stored) {
   if (got.dtype != stored.dtype || got.count() != stored.count())
     return differences.compare_values(what, got, stored, 0);
   const Tensor* self = arguments.find("self");
   invariant(self != nullptr, "{} has no argument self", row.id);
   Elements source = elements_of(*self);
-  Lanes from = lanes_of(IntSpan(source.sizes), dim_of(row));
-  Lanes to = from;
+  Lanes from = lanes_of(IntSpan(source.sizes), dim_of(row)), to = from;
   size_t lanes = from.outer * from.inner;
   to.length = lanes ? got.count() / lanes : 0;
-  bool is_index =
-      got.dtype == kInt64 && (what.find("indices") != std::string::npos || got.dtype != source.dtype ||
-                              what == "out[1]" || base_name(row.overload) == "argsort");
-  for (size_t o = 0; o < from.outer; ++o)
-    for (size_t i = 0; i < from.inner; ++i) {
-      std::vector<double> chosen[2];
-      std::vector<int64_t> seen;
-      for (size_t k = 0; k < to.length; ++k) {
-        const Elements* both[] = {&got, &stored};
-        for (int side = 0; side < 2; ++side) {
-          size_t at = to.at(o, k, i);
-          if (!is_index) {
-            chosen[side].push_back(key_of(*both[side], at));
-            continue;
-          }
-          int64_t index = both[side]->integers[at];
-          if (index < 0 || static_cast<size_t>(index) >= std::max<size_t>(from.length, 1))
-            return differences.add(fmt::format("{}: index {} is out of range", what, index));
-          chosen[side].push_back(key_of(source, from.at(o, static_cast<size_t>(index), i)));
-          if (side == 0) seen.push_back(index);
-        }
-      }
-      if (any_order(row))
-        for (auto& values : chosen) std::sort(values.begin(), values.end());
-      std::sort(seen.begin(), seen.end());
-      bool repeats = std::adjacent_find(seen.begin(), seen.end()) != seen.end();
-      if (chosen[0] != chosen[1]) return differences.add(fmt::format("{}: other values are chosen", what));
-      if (repeats) return differences.add(fmt::format("{}: an index is chosen twice", what));
+  Choice ours{got, is_index(row, name)}, theirs{stored, is_index(row, name)};
+  for (size_t lane = 0; lane < lanes; ++lane) {
+    size_t o = lane / from.inner, i = lane % from.inner;
+    auto a = chosen_values(ours, source, from, to, o, i), b = chosen_values(theirs, source, from, to, o, i);
+    if (!a || !b) return differences.add(fmt::format("{}: an index is out of range", what));
+    if (any_order(row)) {
+      std::sort(a->begin(), a->end());
+      std::sort(b->begin(), b->end());
     }
+    if (*a != *b) return differences.add(fmt::format("{}: other values are chosen", what));
+    if (repeats(ours, to, o, i)) return differences.add(fmt::format("{}: an index is chosen twice", what));
+  }
+}
+
+void compare_in_any_order(Differences& differences, const std::string& what, const Elements& got,
+                          const Elements& stored, double noise) {
+  if (got.dtype != stored.dtype || got.count() != stored.count() || stored.sizes.empty() || stored.is_exact())
+    return differences.compare_values(what, got, stored, noise);
+  // Each stored value takes the nearest one that is left of its row.
+  Elements matched = got;
+  auto length = static_cast<size_t>(stored.sizes.back());
+  for (size_t row = 0; length && row < stored.count(); row += length)
+    for (size_t i = row; i < row + length; ++i) {
+      auto distance = [&](size_t k) {
+        Complex<double> gap = matched.numbers[k] - stored.numbers[i];
+        return std::hypot(gap.re, gap.im);
+      };
+      size_t nearest = i;
+      for (size_t k = i + 1; k < row + length; ++k)
+        if (distance(k) < distance(nearest)) nearest = k;
+      std::swap(matched.numbers[i], matched.numbers[nearest]);
+    }
+  differences.compare_values(what, matched, stored, noise);
 }
 
 void compare_lane_sums(Differences& differences, const std::string& what, const Row& row, const Elements& got,

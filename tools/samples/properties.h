@@ -9,6 +9,7 @@ namespace weft::recorded {
 enum class Uniqueness : uint8_t {
   kUnique,
   kAmongEquals,  // an index that chooses among equal values; the gradient goes to the chosen one
+  kAnyOrder,     // eigenvalues of a general matrix
   kUpToPhase,    // eigenvectors and singular vectors
   kAnyValue,     // bits that are nobody's business, and values that PyTorch gets wrong
 };
@@ -19,10 +20,13 @@ Uniqueness uniqueness_of(const Row& row, const std::string& name);
 // The same for the gradient of argument `name`.
 Uniqueness gradient_uniqueness_of(const Row& row, const std::string& name);
 
-// Indices into `self` along the call's dim: both lists must choose the same values, and none twice where the
-// operator is a permutation or a choice of several.
-void compare_choices(Differences& differences, const std::string& what, const Row& row,
-                     const Arguments& arguments, const Elements& got, const Elements& stored);
+// Indices into `self` along the call's dim (of the result or argument `name`): both lists must choose the
+// same values, and none twice where the operator is a permutation or a choice of several.
+void compare_choices(Differences& differences, const std::string& what, const std::string& name,
+                     const Row& row, const Arguments& arguments, const Elements& got, const Elements& stored);
+// The same values in every row, in any order.
+void compare_in_any_order(Differences& differences, const std::string& what, const Elements& got,
+                          const Elements& stored, double noise);
 // Gradients that may lie on another one of equal elements: sums along the call's dim must agree.
 void compare_lane_sums(Differences& differences, const std::string& what, const Row& row, const Elements& got,
                        const Elements& stored, double noise);

@@ -91,7 +91,9 @@ class SampleRun {
       case Uniqueness::kUnique:
         return found_.compare_values(what, ours, stored, noise);
       case Uniqueness::kAmongEquals:
-        return compare_choices(found_, what, row_, arguments_, ours, stored);
+        return compare_choices(found_, what, name, row_, arguments_, ours, stored);
+      case Uniqueness::kAnyOrder:
+        return compare_in_any_order(found_, what, ours, stored, noise);
       case Uniqueness::kUpToPhase:  // the decomposition is checked as a whole
       case Uniqueness::kAnyValue:
         return;
@@ -239,6 +241,7 @@ class SampleRun {
         return found_.compare_values(what, ours, stored, distance);
       case Uniqueness::kAmongEquals:
         return compare_lane_sums(found_, what, row_, ours, stored, distance);
+      case Uniqueness::kAnyOrder:
       case Uniqueness::kUpToPhase:
       case Uniqueness::kAnyValue:
         return;

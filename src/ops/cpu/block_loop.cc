@@ -12,9 +12,10 @@ namespace weft::cpu {
 namespace {
 
 constexpr int64_t kBufferBytes = 8192;  // three of them and their sources fit the first-level cache
-constexpr int64_t kBlock = 256;       // short: gathering and computing overlap only if they alternate quickly
-constexpr int64_t kTileColumns = 64;  // a block where some operand is transposed
-constexpr int64_t kLongRow = 256;     // from here on a call of the loop for each row costs little
+constexpr int64_t kBlock = 1024;
+constexpr int64_t kGatherBlock = 256;  // gathering and computing overlap only if they alternate quickly
+constexpr int64_t kTileColumns = 64;   // a block where some operand is transposed
+constexpr int64_t kLongRow = 256;      // from here on a call of the loop for each row costs little
 constexpr int64_t kThreadElements = 32768;
 
 struct OperandPlan {
@@ -59,14 +60,15 @@ bool is_transposed(const OperandPlan& plan) {
 void choose_block(BlockPlan& plan) {
   const LoopNest& nest = *plan.nest;
   int64_t n0 = nest.size(0), n1 = nest.size(1), widest = 1;
-  bool transposed = false, all_direct = true;
+  bool transposed = false, all_direct = true, gathers = false;
   for (int k = 0; k < plan.operands; ++k) {
     const OperandPlan& operand = plan.plan[k];
     widest = std::max({widest, operand.item, operand.loop_item});
     transposed |= is_transposed(operand);
     all_direct &= !operand.buffered;
+    gathers |= operand.column != operand.item && operand.column != 0;
   }
-  int64_t limit = std::min(kBlock, kBufferBytes / widest);
+  int64_t limit = std::min(gathers ? kGatherBlock : kBlock, kBufferBytes / widest);
   plan.one_call = false;
   if (transposed && n0 >= 8 && n1 >= 8) {
     plan.columns = std::min(n0, kTileColumns);

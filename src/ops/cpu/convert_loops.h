@@ -131,15 +131,19 @@ struct Conversion {
 template <typename Isa>
 constexpr ConvertTable convert_table() {
   ConvertTable table;
+  // clang-format off
 #define WEFT_FROM(to, from, name)                                              \
   table.loops[static_cast<int>(dtype_of<to>)][static_cast<int>(DType::name)] = \
       &Conversion<Isa, to, from>::run;
-#define WEFT_TO(to, unused)                                                                                 \
-  WEFT_FROM(to, bool, kBool)                                                                                \
-  WEFT_FROM(to, uint8_t, kUInt8) WEFT_FROM(to, int8_t, kInt8) WEFT_FROM(to, int16_t, kInt16)                \
-      WEFT_FROM(to, int32_t, kInt32) WEFT_FROM(to, int64_t, kInt64) WEFT_FROM(to, Half, kFloat16)           \
-          WEFT_FROM(to, BFloat16, kBFloat16) WEFT_FROM(to, float, kFloat32) WEFT_FROM(to, double, kFloat64) \
-              WEFT_FROM(to, Complex<float>, kComplex64) WEFT_FROM(to, Complex<double>, kComplex128)
+#define WEFT_TO(to, unused)                                                                           \
+  WEFT_FROM(to, bool, kBool)                                                                          \
+  WEFT_FROM(to, uint8_t, kUInt8)                                                                      \
+  WEFT_FROM(to, int8_t, kInt8)                                                                        \
+  WEFT_FROM(to, int16_t, kInt16) WEFT_FROM(to, int32_t, kInt32) WEFT_FROM(to, int64_t, kInt64)        \
+      WEFT_FROM(to, Half, kFloat16) WEFT_FROM(to, BFloat16, kBFloat16) WEFT_FROM(to, float, kFloat32) \
+          WEFT_FROM(to, double, kFloat64) WEFT_FROM(to, Complex<float>, kComplex64)                   \
+              WEFT_FROM(to, Complex<double>, kComplex128)
+  // clang-format on
   WEFT_FOR_EACH_DTYPE(WEFT_TO)
 #undef WEFT_TO
 #undef WEFT_FROM
