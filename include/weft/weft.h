@@ -13,6 +13,7 @@
 #include "weft/base/parallel.h"
 #include "weft/base/random.h"
 #include "weft/base/ref.h"
+#include "weft/base/rule.h"
 #include "weft/base/small_vector.h"
 
 // sym: sizes as expressions
@@ -34,6 +35,7 @@
 // ops: the operators, and how their calls are observed
 #include "weft/ops/autocast.h"
 #include "weft/ops/boxing.h"
+#include "weft/ops/define.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/functions.h"
@@ -48,13 +50,16 @@
 // autograd: gradients
 #include "weft/autograd/anomaly.h"
 #include "weft/autograd/autograd.h"
+#include "weft/autograd/function.h"
 #include "weft/autograd/grad_node.h"
 #include "weft/autograd/gradcheck.h"
 
 // func: function transforms
 #include "weft/func/func.h"
+#include "weft/func/functionalize.h"
 
 // nn: modules, layers, optimizers
+#include "weft/nn/functional_call.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/module.h"
 #include "weft/nn/optim.h"

@@ -101,6 +101,8 @@ const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
   require(is_leaf(), "you can only change requires_grad flags of leaf variables; {} is a result of {}{}", describe(*this),
           autograd::grad_fn(*this) ? autograd::grad_fn(*this)->name() : "an operator",
           requires_grad ? "" : ". Use detach() to get a tensor without history");
+  require(!(requires_grad && is_inference() && !layer_state().inference_mode),
+          "Setting requires_grad=true on inference tensor outside InferenceMode is not allowed; clone it first: {}", describe(*this));
   if (requires_grad) {
     autograd::variable_meta(*this);
     impl()->set_flags(layer::kAutograd);

@@ -91,14 +91,14 @@ void OpNode::save_input(size_t argument, const Tensor& tensor) {
   saved_inputs_[t.first] = SavedTensor(tensor, false);
 }
 
-void OpNode::save_outputs(const Value& result) {
+void OpNode::save_outputs(const Value& result, bool are_own) {
   uint32_t wanted = op_.def().vjp.saves.outputs;
   if (!wanted) return;
   size_t count = result.is_sequence() ? result.elements().size() : 1;
   saved_outputs_.resize(count);
   for (size_t i = 0; i < count; ++i) {
     const Value& value = result.is_sequence() ? result.elements()[i] : result;
-    if ((wanted >> i & 1) && value.is_tensor()) saved_outputs_[i] = SavedTensor(value.tensor_ref(), true);
+    if ((wanted >> i & 1) && value.is_tensor()) saved_outputs_[i] = SavedTensor(value.tensor_ref(), are_own);
   }
 }
 

@@ -22,7 +22,8 @@ class OpNode final : public GradNode, private Vjp {
   void save_inputs(Args args);
   // In-place calls: the written argument's old values, kept under its argument number.
   void save_input(size_t argument, const Tensor& tensor);
-  void save_outputs(const Value& result);
+  // `are_own`: they get their history from this node; not so for a rule that is run by itself.
+  void save_outputs(const Value& result, bool are_own = true);
   // For a result of a call that carries no gradient (indices): keeps the numbering of results.
   void skip_result();
 

@@ -75,6 +75,8 @@ Value record_inplace(const Operator& op, Args args, FunctionRef<Value(Args)> cal
   const Operator& functional = op.functional();
   size_t at = written_argument(op);
   const Tensor self = args[at].to_tensor();
+  require(!op.has(Traits::kGeometry), "{}: cannot resize variables that require grad, nor give them other memory; use detach() or NoGrad",
+          op.name());
   check_inplace(self, true);
   if (functional.has(Traits::kNotDifferentiable) || !functional.def().vjp) {
     require(functional.has(Traits::kNotDifferentiable), "{}: the derivative of the in-place form is not implemented", op.name());
@@ -111,6 +113,7 @@ bool any_requires_grad(Args args) {
 }
 
 Value record_call(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
+  if (const HigherOrder* higher_order = op.def().higher_order) return higher_order->autograd(op, args, call_below);
   if (!is_grad_enabled() || !any_requires_grad(args)) return call_below(args);
   if (op.form() == OpForm::kOut)
     fail("{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "

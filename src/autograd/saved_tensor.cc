@@ -8,6 +8,9 @@ namespace weft {
 SavedTensor::SavedTensor(const Tensor& tensor, bool is_result)
     : version_(tensor.defined() ? tensor.version() : 0), is_result_(is_result) {
   if (!tensor.defined()) return;
+  require(!tensor.is_inference(),
+          "Inference tensors cannot be saved for backward. To work around you can make a clone to use it in autograd; it is {}",
+          describe(tensor));
   requires_grad_ = tensor.requires_grad();
   const VariableMeta* meta = autograd::variable_meta_or_null(tensor);
   bool is_leaf = !meta || (!meta->grad_fn && !tensor.impl()->view);

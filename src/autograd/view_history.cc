@@ -1,28 +1,11 @@
 #include "autograd/view_history.h"
 
+#include "ops/view_replay.h"
 #include "weft/base/error.h"
 #include "weft/ops/functions.h"
 #include "weft/ops/layers.h"
 
 namespace weft::autograd {
-
-namespace {
-Tensor view_of(const Operator* op, std::vector<Value> args, int output, const Tensor& source) {
-  args[0] = source;
-  Value result = call(*op, args);
-  return output >= 0 ? result.elements()[static_cast<size_t>(output)].to_tensor() : result.to_tensor();
-}
-}  // namespace
-
-Tensor replay_view(const Ref<ViewStep>& step, const Tensor& base) {
-  std::vector<const ViewStep*> chain;
-  for (const ViewStep* s = step.get(); s; s = s->previous.get()) chain.push_back(s);
-  Tensor view = base;
-  for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
-    view = view_of((*it)->op, (*it)->args, (*it)->output, view);
-  }
-  return view;
-}
 
 void refresh_view_history(const Tensor& tensor) {
   const Ref<ViewStep>& step = tensor.impl()->view;
@@ -45,25 +28,23 @@ namespace {
 // is, inside it goes through the call's own node.
 class CopySlices final : public GradNode {
  public:
-  CopySlices(const Tensor& base, const Ref<ViewStep>& view, Ref<GradNode> inner) : inner_(std::move(inner)) {
-    for (const ViewStep* s = view.get(); s; s = s->previous.get()) steps_.insert(steps_.begin(), {s->op, s->args, s->output});
+  // The steps are kept without the base: the base's history is this node, which must not own itself.
+  CopySlices(const Tensor& base, const Ref<ViewStep>& view, Ref<GradNode> inner)
+      : steps_(without_base(view)), strides_(base.strides()), inner_(std::move(inner)) {
     next = inner_->next;
     next[0] = gradient_edge(base);
   }
   std::string name() const override { return "CopySlices"; }
 
+  // Nothing is written to: what goes into the base's gradient may be batched where that is not.
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
-    require(static_cast<bool>(inner_), "Trying to backward through the graph a second time: the saved tensors of CopySlices are "
+    require(static_cast<bool>(inner_),
+            "Trying to backward through the graph a second time: the saved tensors of CopySlices are "
             "freed; pass retain_graph=true to the first backward");
     if (!grads[0].defined()) return std::vector<Tensor>(next.size());
-    Tensor base_grad = grads[0].clone();
-    grads.clear();
-    Tensor slice = base_grad;
-    for (const Step& step : steps_) slice = view_of(step.op, step.args, step.output, slice);
-    std::vector<Tensor> inner = inner_->apply({slice.clone()});
-    if (inner[0].defined()) slice.copy_(inner[0]);
-    else slice.zero_();
-    inner[0] = base_grad;
+    Tensor base_grad = laid_out_for(steps_, grads[0], strides_), slice = replay_view(steps_, base_grad);
+    std::vector<Tensor> inner = inner_->apply({slice});
+    inner[0] = put_back_view(steps_, base_grad, inner[0].defined() ? inner[0] : zeros_like(slice));
     return inner;
   }
   void release_saved() override {
@@ -72,13 +53,8 @@ class CopySlices final : public GradNode {
   }
 
  private:
-  // The view's story without its base: the base's history is this node, which must not own itself.
-  struct Step {
-    const Operator* op;
-    std::vector<Value> args;
-    int output;
-  };
-  std::vector<Step> steps_;
+  Ref<ViewStep> steps_;
+  SymInts strides_;  // of the base
   Ref<GradNode> inner_;
 };
 
@@ -118,18 +94,28 @@ void check_inplace(const Tensor& self, bool op_requires_grad) {
           "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   const char* why = nullptr;
   switch (step->creation) {
-    case ViewCreation::kDefault: return;
+    case ViewCreation::kDefault:
+      return;
     case ViewCreation::kMultiOutput:
-      why = "This view is the output of a function that returns multiple views. Such functions do not allow the "
-            "output views to be modified inplace. You should replace the inplace operation by an out-of-place one.";
+      why =
+          "This view is the output of a function that returns multiple views. Such functions do not allow "
+          "the "
+          "output views to be modified inplace. You should replace the inplace operation by an out-of-place "
+          "one.";
       break;
     case ViewCreation::kNoGrad:
-      why = "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Clone it, or make "
-            "the view with gradients on.";
+      why =
+          "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Clone "
+          "it, or make "
+          "the view with gradients on.";
       break;
-    case ViewCreation::kInference: why = "A view was created in inference mode and is being modified inplace in normal mode."; break;
+    case ViewCreation::kInference:
+      why = "A view was created in inference mode and is being modified inplace in normal mode.";
+      break;
     case ViewCreation::kCustomFunction:
-      why = "A view that a custom Function returned is being modified inplace. Clone it in the Function's forward.";
+      why =
+          "A view that a custom Function returned is being modified inplace. Clone it in the Function's "
+          "forward.";
       break;
   }
   fail("{}", why);

@@ -5,9 +5,6 @@
 
 namespace weft::autograd {
 
-// The view that `step` describes, taken of `base` instead of its own base.
-Tensor replay_view(const Ref<ViewStep>& step, const Tensor& base);
-
 // A view whose base was written to since has an old history: it is made anew by replaying the view.
 void refresh_view_history(const Tensor& tensor);
 

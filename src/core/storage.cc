@@ -20,7 +20,7 @@ Ref<Storage> Storage::without_memory(size_t bytes, Device device) {
 
 Ref<Storage> Storage::borrow(void* data, size_t bytes, Device device, void (*release)(void*), void* context) {
   Ref<Storage> storage(new Storage(data, bytes, device, true));
-  storage->release_ = release;
+  storage->release_ = release ? release : [](void*) {};  // what marks it as borrowed
   storage->context_ = context;
   return storage;
 }

@@ -77,6 +77,7 @@ Tensor alias_with(const Tensor& source, SymIntSpan sizes, SymIntSpan strides, co
   auto impl = make_ref<TensorImpl>(source.storage(), source.dtype(), source.device());
   constexpr uint32_t kept = tensor_flag::kConjugate | tensor_flag::kNegative | layer::kFake | layer::kKernelDetour |
                             tensor_flag::kInference;
+  impl->clear_flags(tensor_flag::kInference);  // as its source, whatever the mode
   impl->set_flags(source.flags() & kept);
   impl->set_geometry(sizes, strides, offset);
   return Tensor(std::move(impl));

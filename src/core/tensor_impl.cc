@@ -12,8 +12,10 @@ namespace weft {
 AutogradMeta::~AutogradMeta() = default;
 TensorBox::~TensorBox() = default;
 
+constinit thread_local uint32_t detail::new_tensor_flags = 0;
+
 TensorImpl::TensorImpl(Ref<Storage> storage, DType dtype, Device device)
-    : flags_(device.is_cpu() ? 0 : layer::kKernelDetour), dtype_(dtype), device_(device), storage_(std::move(storage)) {}
+    : flags_(detail::new_tensor_flags | (device.is_cpu() ? 0 : layer::kKernelDetour)), dtype_(dtype), device_(device), storage_(std::move(storage)) {}
 
 TensorImpl::~TensorImpl() {
   if (view) view->forget_view();

@@ -10,6 +10,7 @@ namespace {
 class GradLevel final : public Level {
  public:
   bool owns_grad_mode() const override { return true; }
+  bool sees_everything() const override { return true; }  // what is made inside may be written to with a history
   const char* name() const override { return "grad"; }
 
   Value handle(const Operator& op, Args args) override {

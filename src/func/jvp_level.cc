@@ -1,7 +1,10 @@
 // Forward mode: a level whose wrappers carry a tangent beside their value.
+#include <algorithm>
+
 #include "autograd/engine.h"
 #include "autograd/op_node.h"
 #include "func/level.h"
+#include "ops/view_replay.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -10,11 +13,15 @@ namespace {
 class JvpLevel final : public Level {
  public:
   const char* name() const override { return "jvp"; }
+  bool sees_everything() const override {
+    return true;
+  }  // what is made inside may be written to with a tangent
   Value handle(const Operator& op, Args args) override;
 
  private:
   Value handle_functional(const Operator& op, Args args);
   Value handle_inplace(const Operator& op, Args args);
+  void set_tangent(const Tensor& self, const Tensor& tangent);
 };
 
 // What a jvp rule sees: the arguments below the level, their tangents, the result.
@@ -35,15 +42,24 @@ class TangentCall final : public Jvp {
   const Operator& op() const { return op_; }
 
   Tensor input(int argument) const override { return values_[static_cast<size_t>(argument)].to_tensor(); }
-  std::vector<Tensor> inputs(int argument) const override { return list_of(values_[static_cast<size_t>(argument)]); }
+  std::vector<Tensor> inputs(int argument) const override {
+    return list_of(values_[static_cast<size_t>(argument)]);
+  }
   Tensor output(int result) const override {
-    return result_.is_sequence() ? result_.elements()[static_cast<size_t>(result)].to_tensor() : result_.to_tensor();
+    return result_.is_sequence() ? result_.elements()[static_cast<size_t>(result)].to_tensor()
+                                 : result_.to_tensor();
   }
   Tensor tangent(int argument) const override { return tangents_[static_cast<size_t>(argument)].to_tensor(); }
-  std::vector<Tensor> tangents(int argument) const override { return list_of(tangents_[static_cast<size_t>(argument)]); }
+  std::vector<Tensor> tangents(int argument) const override {
+    return list_of(tangents_[static_cast<size_t>(argument)]);
+  }
   const Value& arg(int argument) const override { return values_[static_cast<size_t>(argument)]; }
   Args args() const override { return values_; }
 
+  bool has_tangents() const {
+    std::vector<Tensor> all = flat_tangents();
+    return std::any_of(all.begin(), all.end(), [](const Tensor& tangent) { return tangent.defined(); });
+  }
   // The tangents of all tensor inputs, lists flattened, in the order that a vjp counts them.
   std::vector<Tensor> flat_tangents() const {
     std::vector<Tensor> flat;
@@ -60,7 +76,8 @@ class TangentCall final : public Jvp {
  private:
   static std::vector<Tensor> list_of(const Value& value) {
     std::vector<Tensor> list;
-    for (const Value& element : value.elements()) list.push_back(element.is_tensor() ? element.to_tensor() : Tensor());
+    for (const Value& element : value.elements())
+      list.push_back(element.is_tensor() ? element.to_tensor() : Tensor());
     return list;
   }
   const Operator& op_;
@@ -71,16 +88,19 @@ class TangentCall final : public Jvp {
 std::vector<Tensor> results_of(const Value& result) {
   if (!result.is_sequence()) return {result.to_tensor()};
   std::vector<Tensor> all;
-  for (const Value& element : result.elements()) all.push_back(element.is_tensor() ? element.to_tensor() : Tensor());
+  for (const Value& element : result.elements())
+    all.push_back(element.is_tensor() ? element.to_tensor() : Tensor());
   return all;
 }
 
 bool carries(const Operator& op, const Tensor& result, size_t i) {
-  return result.defined() && is_differentiable(result.dtype()) && (i >= 32 || (op.def().vjp.differentiable_results >> i & 1));
+  return result.defined() && is_differentiable(result.dtype()) &&
+         (i >= 32 || (op.def().vjp.differentiable_results >> i & 1));
 }
 
-// The vjp is linear in the gradient u: u -> sum_i J_i^T u. Its transpose, applied to the tangents, is the jvp.
-// So run the rule on a gradient that is itself being differentiated, and pull the tangents back through it.
+// The vjp is linear in the gradient u: u -> sum_i J_i^T u. Its transpose, applied to the tangents, is the
+// jvp. So run the rule on a gradient that is itself being differentiated, and pull the tangents back through
+// it.
 std::vector<Tensor> transpose_vjp(const TangentCall& call) {
   const Operator& op = call.op();
   std::vector<Tensor> results = results_of(call.result()), tangents = call.flat_tangents();
@@ -90,7 +110,7 @@ std::vector<Tensor> transpose_vjp(const TangentCall& call) {
     for (const Tensor& tangent : tangents) wanted.push_back(tangent.defined());
     node->want(wanted);
     node->save_inputs(call.args());
-    node->save_outputs(call.result());
+    node->save_outputs(call.result(), false);
     std::vector<Tensor> all(results.size());
     for (size_t i = 0, k = 0; i < results.size(); ++i)
       if (carries(op, results[i], i)) all[i] = gradients[k++];
@@ -115,7 +135,8 @@ std::vector<Tensor> transpose_vjp(const TangentCall& call) {
   std::vector<Tensor> pulled_tangents;
   for (size_t k = 0; k < kept.size(); ++k) {
     const Tensor& tangent = tangents[kept[k]];
-    // A rule may answer with the broadcast sizes of the result; autograd would sum them, so the transpose expands.
+    // A rule may answer with the broadcast sizes of the result; autograd would sum them, so the transpose
+    // expands.
     pulled_tangents.push_back(expand(tangent, grads[k].sizes()).to(grads[k].dtype()));
   }
   std::vector<Tensor> pushed = push(pulled_tangents), all(results.size());
@@ -144,14 +165,14 @@ Value JvpLevel::handle_functional(const Operator& op, Args args) {
   {
     BelowLevel below(*this);
     call.set_result(dispatch::redispatch(op, call.args()));
-    tangents = tangents_of(call);
+    if (call.has_tangents()) tangents = tangents_of(call);
   }
   Ref<Level> self(this);
   size_t next = 0;
   auto wrap = [&](const Value& value) {
     Tensor tangent = next < tangents.size() ? tangents[next] : Tensor();
     ++next;
-    return value.is_tensor() && tangent.defined() ? Value(wrap_at(self, value.tensor_ref(), -1, tangent)) : value;
+    return value.is_tensor() ? Value(wrap_at(self, value.tensor_ref(), -1, tangent)) : value;
   };
   const Value& result = call.result();
   Value wrapped;
@@ -165,24 +186,42 @@ Value JvpLevel::handle_functional(const Operator& op, Args args) {
   return wrapped;
 }
 
-// The tangent is worked out for the functional form and written in place too, so that views of it agree.
+// Tangents are values: a write gives the base a new one, and its views see that.
+void JvpLevel::set_tangent(const Tensor& self, const Tensor& tangent) {
+  const Ref<ViewStep>& step = self.impl()->view;
+  Tensor base = step ? step->base : self;
+  LevelBox* box = box_at(base, *this);
+  invariant(box, "a view inside jvp has a base outside");
+  if (!tangent.defined() && !box->tangent.defined()) return;
+  Tensor part = tangent.defined() ? tangent : zeros_like(box_at(self, *this)->value);
+  Tensor before = box->tangent.defined() || !step ? box->tangent : zeros_like(box->value);
+  box->tangent = put_back_view(step, before, part);
+  ViewStep::for_each_view(*base.impl(), [&](TensorImpl& view) {
+    static_cast<LevelBox*>(view.box.get())->tangent = replay_view(view.view, box->tangent);
+  });
+}
+
 Value JvpLevel::handle_inplace(const Operator& op, Args args) {
   const Operator& functional = op.functional();
   const Tensor& self = args[0].tensor_ref();
   LevelBox* box = box_at(self, *this);
-  require(box, "{}: a function under jvp writes in place to a tensor that was made outside of it; its tangent would be lost", op.name());
-  TangentCall call(functional, args, *this);
+  require(box,
+          "{}: a function under jvp writes in place to a tensor that was made outside of it; its tangent "
+          "would be lost",
+          op.name());
+  std::vector<Value> kept = arguments_to_keep(Ref<Level>(this), args);
+  TangentCall call(functional, kept, *this), written(op, args, *this);
   BelowLevel below(*this);
   call.set_result(dispatch::redispatch(functional, call.args()));
-  Tensor tangent = tangents_of(call)[0];
-  dispatch::redispatch(op, call.args());
-  if (tangent.defined()) copy_(box->tangent, tangent);
-  else zero_(box->tangent);
+  Tensor tangent = call.has_tangents() ? tangents_of(call)[0] : Tensor();
+  dispatch::redispatch(op, written.args());
+  set_tangent(self, tangent);
   refresh_wrapper(self);
   return args[0];
 }
 
 Value JvpLevel::handle(const Operator& op, Args args) {
+  if (const HigherOrder* higher_order = op.def().higher_order) return higher_order->jvp(*this, op, args);
   if (op.form() == OpForm::kOut) unsupported("{}: out= forms have no forward-mode derivative", op.name());
   return op.info().is_mutable ? handle_inplace(op, args) : handle_functional(op, args);
 }
@@ -272,7 +311,8 @@ Transformed jacfwd_of(Fn f, int argnum) {
     for (const Tensor& stacked : columns) {
       Tensor last = movedim(stacked, 0, -1);
       SymIntSpan sizes = last.sizes();
-      jacobians.push_back(reshape(last, joined(SymIntSpan(ListSpan<SymInt>(sizes.data(), sizes.size() - 1)), args[at].sizes())));
+      jacobians.push_back(reshape(
+          last, joined(SymIntSpan(ListSpan<SymInt>(sizes.data(), sizes.size() - 1)), args[at].sizes())));
     }
     return jacobians;
   });

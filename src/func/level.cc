@@ -25,7 +25,7 @@ bool any_tensor(Args args, FunctionRef<bool(const Tensor&)> f) {
 Tensor living(Tensor tensor) {
   while (LevelBox* box = level_box(tensor)) {
     if (box->level->alive) break;
-    tensor = Tensor(box->value);
+    tensor = box->live_value();
   }
   return tensor;
 }
@@ -60,7 +60,8 @@ Tensor wrap_at(const Ref<Level>& level, const Tensor& value, int64_t batch_dim, 
   box->batch_dim = batch_dim;
   box->tangent = std::move(tangent);
   auto impl = make_ref<TensorImpl>(value.storage(), value.dtype(), value.device());
-  impl->set_flags(layer::kLevels | (value.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative | tensor_flag::kWrappedNumber)));
+  impl->set_flags(layer::kLevels | (value.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative |
+                                                     tensor_flag::kWrappedNumber)));
   show_value(*impl, *box);
   impl->box = std::move(box);
   return Tensor(std::move(impl));
@@ -74,8 +75,8 @@ void refresh_wrapper(const Tensor& wrapper) {
 
 LevelEntry::LevelEntry(Ref<Level> level) : level_(std::move(level)), saved_stack_(level_stack) {
   level_->outer_grad_mode = layer_state().grad_mode;
-  // Levels above the current depth belong to handlers further up the C++ level_stack: a new one goes on top of those
-  // that calls still meet.
+  // Levels above the current depth belong to handlers further up the C++ level_stack: a new one goes on top
+  // of those that calls still meet.
   level_stack.resize(layer_state().level_depth);
   level_stack.push_back(level_);
   level_->depth = static_cast<uint16_t>(level_stack.size());
@@ -109,7 +110,23 @@ std::vector<Value> map_arguments(Args args, FunctionRef<Value(const Tensor&)> f)
   return mapped;
 }
 
-Value wrap_results(const Operator& op, Args args, const Value& result, FunctionRef<Value(const Tensor&)> wrap) {
+std::vector<Value> arguments_to_keep(const Ref<Level>& level, Args args) {
+  std::vector<Value> kept(args.begin(), args.end());
+  auto is_watched = [&](const Tensor& t) {
+    LevelBox* box = box_at(t, *level);
+    return ((box ? box->value : t).flags() & (layer::kLevels | layer::kAutograd)) ||
+           (box && box->tangent.defined() && (box->tangent.flags() & (layer::kLevels | layer::kAutograd)));
+  };
+  if (!any_tensor(args, is_watched)) return kept;
+  LevelBox* box = box_at(args[0].tensor_ref(), *level);
+  BelowLevel below(*level);
+  Tensor tangent = box->tangent.defined() ? box->tangent.clone() : Tensor();
+  kept[0] = wrap_at(level, box->value.clone(), box->batch_dim, tangent);
+  return kept;
+}
+
+Value wrap_results(const Operator& op, Args args, const Value& result,
+                   FunctionRef<Value(const Tensor&)> wrap) {
   const Operator::Info& info = op.info();
   auto one = [&](const Value& value, size_t i) -> Value {
     int16_t alias = i < info.result_aliases.size() ? info.result_aliases[i] : int16_t{-1};
@@ -140,7 +157,7 @@ Value layers::levels(const Operator& op, Args args) {
     return dispatch::redispatch(op, args);
   }
   // A composite means its parts: they come back to this level one by one.
-  if (op.is_composite()) return op.kernel().boxed(args);
+  if (op.is_composite() && level->decomposes()) return op.kernel().boxed(args);
   return level->handle(op, args);
 }
 

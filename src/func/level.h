@@ -4,8 +4,8 @@
 #include "weft/func/func.h"
 #include "weft/ops/layers.h"
 
-// Transform levels: vmap, grad, jvp and functionalize as entries of one stack. Each owns wrapper tensors; a call
-// meets the innermost level first, which answers by calls that meet only the levels below it.
+// Transform levels: vmap, grad, jvp and functionalize as entries of one stack. Each owns wrapper tensors; a
+// call meets the innermost level first, which answers by calls that meet only the levels below it.
 
 namespace weft {
 
@@ -16,21 +16,27 @@ class Level : public RefCounted {
   virtual Value handle(const Operator& op, Args args) = 0;
   // Whether the level wants to see calls without wrappers of its own too (factories under vmap).
   virtual bool sees_everything() const { return false; }
+  // Whether composites reach it in parts.
+  virtual bool decomposes() const { return true; }
   // The level decides gradient recording by itself; below it the mode is what it was outside.
   virtual bool owns_grad_mode() const { return false; }
   virtual const char* name() const = 0;
 
   bool alive = true;
-  uint16_t depth = 0;             // its place in the stack, from 1
+  uint16_t depth = 0;  // its place in the stack, from 1
   bool outer_grad_mode = true;
 };
 
 // A tensor of a level: stands for `value`, a tensor of the levels below.
-struct LevelBox final : TensorBox {
+struct LevelBox : TensorBox {
+  // What the wrapper stands for now; asked once its level has ended.
+  virtual Tensor live_value() { return value; }
+  const Tensor* stands_for() const override { return &value; }
+
   Ref<Level> level;
   Tensor value;
-  int64_t batch_dim = -1;   // vmap: the dim of `value` that the user does not see
-  Tensor tangent;           // jvp: undefined is zero
+  int64_t batch_dim = -1;  // vmap: the dim of `value` that the user does not see
+  Tensor tangent;          // jvp: undefined is zero
 };
 
 // The box of a wrapper; null for other tensors.
@@ -69,8 +75,13 @@ class BelowLevel {
 Value map_tensors(const Value& value, FunctionRef<Value(const Tensor&)> f);
 std::vector<Value> map_arguments(Args args, FunctionRef<Value(const Tensor&)> f);
 
-// The result of a call below with written arguments as the wrappers they were given as. `wrap` makes wrappers of
-// the others.
-Value wrap_results(const Operator& op, Args args, const Value& result, FunctionRef<Value(const Tensor&)> wrap);
+// The arguments of an in-place call for its functional rule. What the rule saves must outlive the write:
+// where a layer below may record, the target is a copy (of its tangent too).
+std::vector<Value> arguments_to_keep(const Ref<Level>& level, Args args);
+
+// The result of a call below with written arguments as the wrappers they were given as. `wrap` makes wrappers
+// of the others.
+Value wrap_results(const Operator& op, Args args, const Value& result,
+                   FunctionRef<Value(const Tensor&)> wrap);
 
 }  // namespace weft

@@ -1,35 +1,10 @@
-// Batching: a level whose wrappers hide a dim, and the rules of operators that see to it.
-#include "func/level.h"
+#include "func/vmap_level.h"
+
 #include "ops/support/batching.h"
 #include "weft/base/error.h"
 
 namespace weft {
 namespace {
-
-class VmapLevel final : public Level {
- public:
-  VmapLevel(SymInt size, func::Randomness randomness) : size_(std::move(size)), randomness_(randomness) {}
-  const char* name() const override { return "vmap"; }
-  bool sees_everything() const override { return true; }  // random factories
-
-  Value handle(const Operator& op, Args args) override;
-  const SymInt& size() const { return size_; }
-
- private:
-  Value call_unbatched(const Operator& op, Args args) {
-    BelowLevel below(*this);
-    return dispatch::redispatch(op, args);
-  }
-  Value handle_random(const Operator& op, Args args, bool has_batched);
-  Value random_factory(const Operator& op, Args args);
-  Batched run_rule(const Operator& op, Args args);
-  Value handle_inplace(const Operator& op, Args args);
-  Value handle_out(const Operator& op, Args args);
-  Value wrap_batched(const Operator& op, Args args, const Batched& batched);
-
-  SymInt size_;
-  func::Randomness randomness_;
-};
 
 // A call with this level's wrappers taken off.
 class UnwrappedCall final : public Batch {
@@ -55,7 +30,9 @@ class UnwrappedCall final : public Batch {
   const Operator& op() const override { return op_; }
   Args args() const override { return args_; }
   int64_t batch_dim(int argument) const override { return dims_[static_cast<size_t>(argument)]; }
-  const std::vector<int64_t>& batch_dims(int argument) const override { return lists_[static_cast<size_t>(argument)]; }
+  const std::vector<int64_t>& batch_dims(int argument) const override {
+    return lists_[static_cast<size_t>(argument)];
+  }
   SymInt batch_size() const override { return size_; }
 
  private:
@@ -82,12 +59,17 @@ bool is_batched(const Value& value, const Level& level) {
   return false;
 }
 
+}  // namespace
+
 Batched VmapLevel::run_rule(const Operator& op, Args args) {
   UnwrappedCall call(op, args, *this);
   BelowLevel below(*this);
   if (op.def().batch) return op.def().batch(call);
   if (op.has(Traits::kDataDependent))
-    fail("vmap: {} gives sizes or values that depend on data, which differ within a batch; it cannot be used under vmap", op.name());
+    fail(
+        "vmap: {} gives sizes or values that depend on data, which differ within a batch; it cannot be used "
+        "under vmap",
+        op.name());
   return loop_batch(call);
 }
 
@@ -108,10 +90,13 @@ Value VmapLevel::handle_inplace(const Operator& op, Args args) {
   const Tensor& self = args[0].tensor_ref();
   LevelBox* box = box_at(self, *this);
   if (!box)
-    fail("vmap: {}(self, *extra_args) is not possible because there exists a Tensor in extra_args that has more elements than `self`. "
-         "This happened due to a tensor being vmapped over in extra_args while `self` is not. Use the out-of-place operator instead",
-         op.name());
-  Batched batched = run_rule(functional, args);
+    fail(
+        "vmap: {}(self, *extra_args) is not possible because there exists a Tensor in extra_args that has "
+        "more elements than `self`. "
+        "This happened due to a tensor being vmapped over in extra_args while `self` is not. Use the "
+        "out-of-place operator instead",
+        op.name());
+  Batched batched = run_rule(functional, arguments_to_keep(Ref<Level>(this), args));
   BelowLevel below(*this);
   Tensor result = movedim(batched.result.to_tensor(), batched.dims[0], box->batch_dim);
   if (functional.has(Traits::kView)) box->value = result;
@@ -150,9 +135,11 @@ Value VmapLevel::random_factory(const Operator& op, Args args) {
 
 Value VmapLevel::handle_random(const Operator& op, Args args, bool has_batched) {
   if (randomness_ == func::Randomness::kError)
-    fail("vmap: called random operation {} while in randomness error mode. Please either use the 'same' or 'different' randomness flags "
-         "on vmap or perform the randomness operation out of vmap",
-         op.name());
+    fail(
+        "vmap: called random operation {} while in randomness error mode. Please either use the 'same' or "
+        "'different' randomness flags "
+        "on vmap or perform the randomness operation out of vmap",
+        op.name());
   if (!has_batched) {
     if (op.has(Traits::kFactory)) return random_factory(op, args);
     if (randomness_ == func::Randomness::kSame) return call_unbatched(op, args);
@@ -168,10 +155,14 @@ Value VmapLevel::handle_random(const Operator& op, Args args, bool has_batched) 
   if (randomness_ == func::Randomness::kDifferent) return wrap_batched(op, args, run_rule(op, args));
   if (op.has(Traits::kUninitialized))  // a `_like` factory: the numbers do not depend on the values
     return call_unbatched(op, UnwrappedCall(op, args, *this).args());
-  fail("vmap: {} with batched arguments draws different numbers for each example; randomness 'same' is not supported for it", op.name());
+  fail(
+      "vmap: {} with batched arguments draws different numbers for each example; randomness 'same' is not "
+      "supported for it",
+      op.name());
 }
 
 Value VmapLevel::handle(const Operator& op, Args args) {
+  if (const HigherOrder* higher_order = op.def().higher_order) return higher_order->vmap(*this, op, args);
   bool has_batched = false;
   for (const Value& value : args) has_batched |= is_batched(value, *this);
   if (op.has(Traits::kRandom)) return handle_random(op, args, has_batched);
@@ -181,14 +172,18 @@ Value VmapLevel::handle(const Operator& op, Args args) {
   return wrap_batched(op, args, run_rule(op, args));
 }
 
+namespace {
+
 SymInt batch_size_of(const func::Tensors& args, const std::vector<int64_t>& dims) {
   std::optional<SymInt> size;
   for (size_t i = 0; i < args.size(); ++i) {
     if (dims[i] == func::kNoDim) continue;
     SymInt own = args[i].size(dims[i]);
     if (size && !guard_or(*size == own, true))
-      fail("vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {} and {} for the mapped dimension",
-           size->to_string(), own.to_string());
+      fail(
+          "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {} and {} for "
+          "the mapped dimension",
+          size->to_string(), own.to_string());
     size = own;
   }
   if (!size) fail("vmap: at least one argument must be mapped over, but every in_dim is kNoDim");
@@ -196,12 +191,15 @@ SymInt batch_size_of(const func::Tensors& args, const std::vector<int64_t>& dims
 }
 
 std::vector<int64_t> dims_for(const func::Tensors& args, const std::vector<int64_t>& in_dims) {
-  require(in_dims.empty() || in_dims.size() == args.size(), "vmap: {} in_dims for {} arguments", in_dims.size(), args.size());
+  require(in_dims.empty() || in_dims.size() == args.size(), "vmap: {} in_dims for {} arguments",
+          in_dims.size(), args.size());
   std::vector<int64_t> dims(args.size(), 0);
   for (size_t i = 0; i < args.size(); ++i) {
     if (!in_dims.empty()) dims[i] = in_dims[i];
     if (dims[i] == func::kNoDim) continue;
-    require(args[i].dim() > 0, "vmap: Got in_dim={} for argument {}, which is of dimensionality 0 and cannot be mapped over", dims[i], i);
+    require(args[i].dim() > 0,
+            "vmap: Got in_dim={} for argument {}, which is of dimensionality 0 and cannot be mapped over",
+            dims[i], i);
     dims[i] = normalize_dim(dims[i], args[i].dim());
   }
   return dims;
@@ -226,14 +224,16 @@ Transformed vmap_of(Fn f, VmapOptions options) {
     {
       LevelEntry entry(level);
       Tensors wrapped;
-      for (size_t i = 0; i < args.size(); ++i) wrapped.push_back(dims[i] == kNoDim ? args[i] : wrap_at(level, args[i], dims[i]));
+      for (size_t i = 0; i < args.size(); ++i)
+        wrapped.push_back(dims[i] == kNoDim ? args[i] : wrap_at(level, args[i], dims[i]));
       results = f(wrapped);
     }
-    require(options.out_dims.empty() || options.out_dims.size() == results.size(), "vmap: {} out_dims for {} results",
-            options.out_dims.size(), results.size());
+    require(options.out_dims.empty() || options.out_dims.size() == results.size(),
+            "vmap: {} out_dims for {} results", options.out_dims.size(), results.size());
     Tensors unwrapped;
     for (size_t i = 0; i < results.size(); ++i)
-      unwrapped.push_back(unwrap_result(results[i], *level, options.out_dims.empty() ? 0 : options.out_dims[i]));
+      unwrapped.push_back(
+          unwrap_result(results[i], *level, options.out_dims.empty() ? 0 : options.out_dims[i]));
     return unwrapped;
   });
 }

@@ -10,6 +10,17 @@ namespace weft {
 
 constinit thread_local LayerState detail::layer_state;
 
+InferenceMode::InferenceMode(bool enabled) : saved_flags_(detail::new_tensor_flags) {
+  LayerState& state = layer_state();
+  state.inference_mode = enabled;
+  state.grad_mode = !enabled;
+  constexpr uint32_t bit = tensor_flag::kInference;
+  // Inside the mode an inference tensor is like any other, on the fast path too.
+  state.mask = enabled ? state.mask & ~bit : state.mask | bit;
+  detail::new_tensor_flags = enabled ? saved_flags_ | bit : saved_flags_ & ~bit;
+}
+InferenceMode::~InferenceMode() { detail::new_tensor_flags = saved_flags_; }
+
 namespace dispatch {
 
 uint32_t flags_of(Args args) noexcept {
@@ -27,9 +38,12 @@ Value redispatch(const Operator& op, Args args) {
   const LayerState& state = layer_state();
   uint32_t mask = state.grad_mode ? state.mask : state.mask & ~layer::kAutograd;
   uint32_t bits = (state.active | flags_of(args)) & mask & layer::kAll;
-  if (op.is_composite()) bits |= layer::kComposites & mask;
+  // A composite has no meaning of its own for whatever is below, even where a call starts there.
+  if (op.is_composite() && bits < layer::kComposites) bits |= layer::kComposites;
+  if (const HigherOrder* higher_order = op.def().higher_order) bits &= higher_order->seen_by;
   switch (std::bit_floor(bits)) {
     case layer::kLevels: return layers::levels(op, args);
+    case layer::kFunctionalizeUpper: return layers::functionalize_upper(op, args);
     case layer::kRecorderUpper: return layers::recorder_upper(op, args);
     case layer::kAutocast: return layers::autocast(op, args);
     case layer::kComposites: {
@@ -39,6 +53,7 @@ Value redispatch(const Operator& op, Args args) {
     case layer::kAutograd: return layers::autograd(op, args);
     case layer::kModes: return layers::modes(op, args);
     case layer::kExtension: return layers::extension(op, args);
+    case layer::kFunctionalizeLower: return layers::functionalize_lower(op, args);
     case layer::kRecorderLower: return layers::recorder_lower(op, args);
     case layer::kFake: return layers::fake(op, args);
     default: return run_kernel(op, args);
@@ -59,7 +74,7 @@ void bump_versions(const Operator& op, Args args) {
 
 void note_view(const Operator& op, const Tensor& source, const Tensor& view, std::vector<Value> args, int output) {
   // A result that is its argument itself (a no-op contiguous) is no view of it.
-  if (view.is_same(source) || layer_state().inference_mode) return;
+  if (view.is_same(source) || source.is_inference()) return;
   // A detached tensor shares memory but no history.
   if (op.has(Traits::kNotDifferentiable)) return;
   auto step = make_ref<ViewStep>();
@@ -69,7 +84,8 @@ void note_view(const Operator& op, const Tensor& source, const Tensor& view, std
   step->op = &op;
   step->args = std::move(args);
   step->output = output;
-  step->creation = output >= 0                 ? ViewCreation::kMultiOutput
+  step->creation = layer_state().inference_mode ? ViewCreation::kInference
+                   : output >= 0               ? ViewCreation::kMultiOutput
                    : layer_state().grad_mode ? ViewCreation::kDefault
                                              : ViewCreation::kNoGrad;
   ViewStep::attach(std::move(step), *view.impl());
@@ -147,10 +163,25 @@ Value run_detour(const Operator& op, Args args, uint32_t flags) {
 
 }  // namespace
 
+namespace {
+
+void refuse_inference_writes(const Operator& op, Args args) {
+  const Operator::Info& info = op.info();
+  for (size_t i = 0; i < args.size(); ++i)
+    require(!(info.written[i] && (flags_of(args.subspan(i, 1)) & tensor_flag::kInference)),
+            "{}: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
+            "normal tensor before doing inplace update.",
+            op.name());
+}
+
+}  // namespace
+
 Value run_kernel(const Operator& op, Args args) {
+  if (const HigherOrder* higher_order = op.def().higher_order) return higher_order->run(args);
   refuse_undefined(op, args);
   if (!op.kernel()) unsupported("{}: no kernel is defined for it", op.name());
   uint32_t flags = flags_of(args);
+  if ((flags & tensor_flag::kInference) && !layer_state().inference_mode) refuse_inference_writes(op, args);
   Value result = flags & layer::kKernelDetour ? run_detour(op, args, flags) : op.kernel().boxed(args);
   bump_versions(op, args);
   note_views(op, args, result);
@@ -173,6 +204,8 @@ Value call(const Operator& op, Args args) {
   }
   return dispatch::redispatch(op, complete);
 }
+
+Value call(const Operator& op, std::initializer_list<Value> args) { return call(op, Args(args.begin(), args.size())); }
 
 Value call(std::string_view name, std::initializer_list<Value> args) {
   return call(operator_named(name), Args(args.begin(), args.size()));

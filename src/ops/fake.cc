@@ -28,6 +28,8 @@ size_t written_at(const Operator& op) {
 }
 
 Value inplace_meta(const Operator& op, Args args) {
+  // These need no memory to work on.
+  if (op.has(Traits::kView | Traits::kGeometry)) return op.kernel().boxed(args);
   Value self = args[written_at(op)];
   Tensor result = functional_meta(op, args).to_tensor();
   check_inplace(spec_of(result), self.tensor_ref());
@@ -129,6 +131,7 @@ Value run_meta(const Operator& op, Args args) {
   // Meta functions ask their questions by name; an implicit guard in one is a fault of ours.
   switch (op.form()) {
     case OpForm::kFunctional: {
+      if (op.has(Traits::kGeometry)) return op.info().is_mutable ? op.kernel().boxed(args) : functional_meta(op, args);
       if (op.info().is_mutable && !op.info().schema.returns.empty()) {
         functional_meta(op, args);
         return args[written_at(op)];

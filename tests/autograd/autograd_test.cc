@@ -217,5 +217,18 @@ TEST(Gradcheck, AgreesAndFindsAWrongDerivative) {
   EXPECT_ERROR(autograd::gradcheck(wrong, {x}), "but finite differences give");
 }
 
+// The gradient of a base may lie in memory otherwise than the base: expanded, or row-major where the base is not.
+TEST(ViewsAndWrites, GradientsOfAnyLayoutGoThroughViews) {
+  Tensor x = ramp({3, 2}).set_requires_grad();
+  Tensor y = x.t() * 2;  // keeps the strides of x.t()
+  y.t().view({6}).slice(0, 0, 2).mul_(5);
+  y.sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{10, 10, 2, 2, 2, 2}));
+  Tensor other = ramp({3, 2}).set_requires_grad(), z = other.t() * 2;
+  z.t().view({6}).slice(0, 0, 2).mul_(5);
+  z.backward(ones({2, 3}, kFloat64));
+  EXPECT_EQ(values(other.grad()), values(x.grad()));
+}
+
 }  // namespace
 }  // namespace weft

@@ -81,6 +81,7 @@ TEST(Meta, SymbolicSizesGiveTheSameAtTheirHints) {
   const char* given = "its sample gives the sizes as numbers";
   expect_only(check_samples(has_plain_result_sizes, check),
               {{"aten::expand", given},
+               {"aten::resize", given},
                {"aten::sum_to_size", given},
                {"aten::split_with_sizes", given},
                {"aten::split.sizes", given},

@@ -81,7 +81,7 @@ TEST(Table, EveryKernelIsDifferentiableOrSaysThatItIsNot) {
 
 TEST(Table, EveryKernelIsBatchableOrSaysThatItIsNot) {
   for (const Operator* op : functional_operators()) {
-    bool has_rule = op->def().batch != nullptr;
+    bool has_rule = static_cast<bool>(op->def().batch);
     EXPECT_TRUE(op->is_composite() || has_rule || op->has(Traits::kNotBatchable))
         << op->name() << " has neither a batching rule nor the trait kNotBatchable";
     EXPECT_FALSE(has_rule && op->has(Traits::kNotBatchable))

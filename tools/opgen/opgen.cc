@@ -69,7 +69,7 @@ std::string literals_at(const std::string& source, size_t at) {
 
 void find_field(const std::string& body, const char* field, Form form, const std::string& name,
                 std::vector<Overload>& found) {
-  const std::string word = fmt::format(".{} = ", field);
+  const std::string word = fmt::format(".{} =", field);
   size_t at = body.find(word);
   // Not inside a longer expression: a field follows a brace, a comma or white space.
   while (at != std::string::npos && !std::strchr("{, \n", body[at - 1])) at = body.find(word, at + 1);

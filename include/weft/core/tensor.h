@@ -59,6 +59,9 @@ class Tensor {
   }
   void* raw_data() const { return impl_->data(); }
 
+  // Made under InferenceMode: keeps no history, now or later.
+  bool is_inference() const { return flags() & tensor_flag::kInference; }
+
   uint32_t version() const { return impl_->version(); }
   bool is_view() const { return static_cast<bool>(impl_->view); }
 

@@ -32,9 +32,10 @@ inline constexpr uint32_t kRecorderUpper = 1u << 9;
 inline constexpr uint32_t kFunctionalizeUpper = 1u << 10;
 inline constexpr uint32_t kLevels = 1u << 11;
 inline constexpr uint32_t kAll = (1u << 12) - 1;
+inline constexpr uint32_t kNotLayers = 1u << 20;  // other reasons to leave the fast path: tensor_flag::kInference
 // Everything below a layer, that layer excluded.
-constexpr uint32_t below(uint32_t bit) { return bit - 1; }
-constexpr uint32_t at_and_below(uint32_t bit) { return (bit << 1) - 1; }
+constexpr uint32_t below(uint32_t bit) { return (bit - 1) | kNotLayers; }
+constexpr uint32_t at_and_below(uint32_t bit) { return ((bit << 1) - 1) | kNotLayers; }
 }  // namespace layer
 
 // Set beside the layer bits in a tensor's flags.
@@ -46,6 +47,8 @@ inline constexpr uint32_t kWrappedNumber = 1u << 19;  // made from a C++ number:
 inline constexpr uint32_t kInference = 1u << 20;   // made under inference_mode: no version, no views
 }
 
+class Tensor;
+
 // What autograd keeps for a tensor; the autograd layer derives from it.
 struct AutogradMeta : RefCounted {
   virtual ~AutogradMeta();
@@ -55,9 +58,16 @@ struct AutogradMeta : RefCounted {
 // wrapper. The flags of the tensor say which layer answers for it.
 struct TensorBox : RefCounted {
   virtual ~TensorBox();
+  // The one tensor of the layer below that it stands for, if it is of that kind.
+  virtual const Tensor* stands_for() const { return nullptr; }
 };
 
 struct ViewStep;
+
+namespace detail {
+// Flags that new tensors of this thread begin with.
+extern constinit thread_local uint32_t new_tensor_flags;
+}  // namespace detail
 
 class TensorImpl final : public RefCounted {
  public:

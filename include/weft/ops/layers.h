@@ -12,7 +12,7 @@ namespace weft {
 // The dispatch state of a thread. `mask` has a bit for each layer that a call may still meet.
 struct LayerState {
   uint32_t active = 0;
-  uint32_t mask = layer::kAll;
+  uint32_t mask = layer::kAll | layer::kNotLayers;
   bool grad_mode = true;
   bool inference_mode = false;
   uint16_t level_depth = 0;  // how many transform levels a call meets, innermost first
@@ -48,7 +48,7 @@ class MaskScope {
 // Calls inside the scope start at the top again: what user code, backward and hooks do.
 class FullStackScope {
  public:
-  FullStackScope() : saved_(layer_state().mask) { layer_state().mask = layer::kAll; }
+  FullStackScope() : saved_(layer_state().mask) { layer_state().mask = layer::kAll | layer::kNotLayers; }
   ~FullStackScope() { layer_state().mask = saved_; }
   FullStackScope(const FullStackScope&) = delete;
 
@@ -65,6 +65,18 @@ class GradModeScope {
 
  private:
   bool saved_;
+};
+
+// Results made in the scope will never take part in a gradient: no version counts, no view histories.
+class InferenceMode {
+ public:
+  explicit InferenceMode(bool enabled = true);
+  ~InferenceMode();
+  InferenceMode(const InferenceMode&) = delete;
+
+ private:
+  LayerStateScope saved_;
+  uint32_t saved_flags_;
 };
 
 namespace dispatch {
@@ -138,12 +150,14 @@ Signature* kernel_as(const Function& f) noexcept {
 // The handlers of the layers that live above `ops/`. Each is defined in its own layer, so that a call reaches
 // it without registration and without an include upward.
 namespace layers {
-Value levels(const Operator& op, Args args);              // func/
+Value levels(const Operator& op, Args args);               // func/
+Value functionalize_upper(const Operator& op, Args args);  // func/
 Value recorder_upper(const Operator& op, Args args);
 Value autocast(const Operator& op, Args args);
-Value autograd(const Operator& op, Args args);            // autograd/
+Value autograd(const Operator& op, Args args);             // autograd/
 Value modes(const Operator& op, Args args);
 Value extension(const Operator& op, Args args);
+Value functionalize_lower(const Operator& op, Args args);  // func/
 Value recorder_lower(const Operator& op, Args args);
 Value fake(const Operator& op, Args args);
 }  // namespace layers

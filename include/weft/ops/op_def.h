@@ -5,6 +5,8 @@
 #include <typeinfo>
 #include <vector>
 
+#include "weft/base/function_ref.h"
+#include "weft/base/rule.h"
 #include "weft/ops/boxing.h"
 
 // One operator, one place: everything weft knows about an operator is one OpDef, written in
@@ -14,6 +16,7 @@
 namespace weft {
 
 class Operator;
+class Level;
 namespace cpu {
 struct PointwiseKernel;
 }
@@ -36,6 +39,8 @@ enum class Traits : uint32_t {
   kNotBatchable = 1u << 12,
   kUninitialized = 1u << 13,  // values of the result are not defined
   kMayAlias = 1u << 14,       // may return its argument itself (contiguous, reshape, to)
+  kReadsStrides = 1u << 18,    // a view whose result, or whose right to be one, depends on the strides of its argument
+  kGeometry = 1u << 19,        // its kernel changes how and where its target lies, and touches no element
   kAutocastNarrow = 1u << 16,  // under autocast it runs in the narrow type
   kAutocastWide = 1u << 17,    // under autocast it runs in f32
   kCrossesDevices = 1u << 15,  // may read one device and write another (copy_, to)
@@ -46,9 +51,9 @@ constexpr bool operator&(Traits a, Traits b) { return (uint32_t(a) & uint32_t(b)
 // A function of an operator in both conventions: as typed C++ and over Values.
 struct Function {
   const void* typed = nullptr;  // where the typed function's pointer is; its type is `signature`
-  Value (*boxed)(Args) = nullptr;
+  Rule<Value(Args)> boxed = nullptr;
   const std::type_info* signature = nullptr;
-  explicit operator bool() const { return boxed != nullptr; }
+  explicit operator bool() const { return static_cast<bool>(boxed); }
 };
 namespace detail {
 template <auto fn>
@@ -138,10 +143,10 @@ using Grads = std::vector<Grad>;
 
 struct VjpRule {
   Saves saves;
-  Grads (*rule)(const Vjp&) = nullptr;
+  Rule<Grads(const Vjp&)> rule = nullptr;
   // Results that can carry a gradient; others (indices, masks) are never differentiated.
   uint32_t differentiable_results = ~0u;
-  explicit operator bool() const { return rule != nullptr; }
+  explicit operator bool() const { return static_cast<bool>(rule); }
 };
 
 // Forward mode: the tangents of the results from those of the inputs. Reads the same saved things, and
@@ -158,7 +163,7 @@ class Jvp {
   virtual const Value& arg(int argument) const = 0;
   virtual Args args() const = 0;
 };
-using JvpRule = std::vector<Tensor> (*)(const Jvp&);
+using JvpRule = Rule<std::vector<Tensor>(const Jvp&)>;
 
 // --- batching ---------------------------------------------------------------------------------------------
 
@@ -182,7 +187,7 @@ struct Batched {
   Value result;
   std::vector<int64_t> dims;  // one for each tensor in `result`, lists flattened
 };
-using BatchRule = Batched (*)(const Batch&);
+using BatchRule = Rule<Batched(const Batch&)>;
 
 // --- the rest ------------------------------------------------------------------------------------------------
 
@@ -192,6 +197,16 @@ struct Sample {
   std::vector<Value> args;  // in schema order; trailing defaults may be left out
 };
 using Samples = std::vector<Sample>;
+
+// An operator over functions: what it does is in the callables that it is given, so layers ask it instead of reading
+// a rule off the table.
+struct HigherOrder {
+  uint32_t seen_by;  // the layers that meet it as a whole; the others meet what it runs
+  Value (*run)(Args args);
+  Value (*autograd)(const Operator& op, Args args, FunctionRef<Value(Args)> call_below);
+  Value (*vmap)(Level& level, const Operator& op, Args args);
+  Value (*jvp)(Level& level, const Operator& op, Args args);
+};
 
 struct OpDef {
   const char* schema;
@@ -210,8 +225,10 @@ struct OpDef {
   BatchRule batch = nullptr;
   // An optional lowering to the core set.
   Function decompose = {};
-  // For a view: the base with `view`'s values in the viewed place: (base, view, the other arguments...).
+  // For a view: the base with `view`'s values in the viewed place: (base, view, the other arguments...). For an
+  // operator of several views, the number of the view comes third.
   Function inverse = {};
+  const HigherOrder* higher_order = nullptr;
   Samples (*samples)() = nullptr;
 };
 

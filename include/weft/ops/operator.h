@@ -78,6 +78,7 @@ std::vector<const Operator*> all_operators();
 
 // Calls `op` through every active layer. Missing trailing arguments take their defaults.
 Value call(const Operator& op, Args args);
+Value call(const Operator& op, std::initializer_list<Value> args);
 Value call(std::string_view name, std::initializer_list<Value> args);
 
 }  // namespace weft

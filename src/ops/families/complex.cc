@@ -158,7 +158,7 @@ WEFT_OPERATOR(view_as_real) = {
 
 WEFT_OPERATOR(view_as_complex) = {
     .schema = "aten::view_as_complex(Tensor(a) self) -> Tensor(a)",
-    .traits = Traits::kView | Traits::kReadsConjNeg,
+    .traits = Traits::kReadsStrides | Traits::kView | Traits::kReadsConjNeg,
     .meta = function<&view_as_complex_kernel>(),
     .kernel = {.functional = function<&view_as_complex_kernel>()},
     .vjp = {.rule = [](const Vjp& v) { return Grads{view_as_real(resolve_conj(v.grad()))}; }},

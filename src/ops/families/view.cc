@@ -245,15 +245,15 @@ Batched same_batch(const Batch& call) {
 }
 
 // Views whose inverse is another reshuffle of all elements.
-Tensor view_inverse(const Tensor& base, const Tensor& mutated, SymIntSpan) { return reshape(mutated, base.sizes()); }
+Tensor view_inverse(const Tensor& base, const Tensor& mutated, SymIntSpan) { return reshape_composite(mutated, base.sizes()); }
 Tensor permute_inverse(const Tensor& base, const Tensor& mutated, IntSpan dims) {
   return permute(mutated, inverse_permutation(permutation(dims, base.dim())));
 }
 Tensor transpose_inverse(const Tensor&, const Tensor& mutated, int64_t dim0, int64_t dim1) { return transpose(mutated, dim0, dim1); }
 Tensor t_inverse(const Tensor&, const Tensor& mutated) { return t(mutated); }
-Tensor squeeze_inverse(const Tensor& base, const Tensor& mutated) { return reshape(mutated, base.sizes()); }
-Tensor squeeze_dim_inverse(const Tensor& base, const Tensor& mutated, int64_t) { return reshape(mutated, base.sizes()); }
-Tensor squeeze_dims_inverse(const Tensor& base, const Tensor& mutated, IntSpan) { return reshape(mutated, base.sizes()); }
+Tensor squeeze_inverse(const Tensor& base, const Tensor& mutated) { return reshape_composite(mutated, base.sizes()); }
+Tensor squeeze_dim_inverse(const Tensor& base, const Tensor& mutated, int64_t) { return reshape_composite(mutated, base.sizes()); }
+Tensor squeeze_dims_inverse(const Tensor& base, const Tensor& mutated, IntSpan) { return reshape_composite(mutated, base.sizes()); }
 Tensor unsqueeze_inverse(const Tensor&, const Tensor& mutated, int64_t dim) { return squeeze(mutated, dim); }
 Tensor alias_inverse(const Tensor&, const Tensor& mutated) { return alias(mutated); }
 Tensor as_strided_inverse(const Tensor& base, const Tensor& mutated, SymIntSpan size, SymIntSpan stride, const std::optional<SymInt>& offset) {
@@ -346,7 +346,7 @@ Value sizes_value(std::initializer_list<int64_t> sizes) { return Value::list_of(
 
 WEFT_OPERATOR(view) = {
     .schema = "aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
-    .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
+    .traits = Traits::kReadsStrides | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&view_kernel>(),
     .kernel = view_kernels<&view_kernel>(),
     .vjp = {.saves = sizes(0), .rule = [](const Vjp& v) { return Grads{reshape(v.grad(), v.sizes(0))}; }},
@@ -396,7 +396,7 @@ WEFT_OPERATOR(unsafe_view) = {
 WEFT_OPERATOR(as_strided) = {
     .schema = "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
     .inplace = "aten::as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)",
-    .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg | Traits::kNotBatchable,
+    .traits = Traits::kReadsStrides | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg | Traits::kNotBatchable,
     .meta = function<&as_strided_kernel>(),
     .kernel = view_kernels<&as_strided_kernel>(),
     .vjp = {.saves = sizes(0),

@@ -239,6 +239,19 @@ Tensor slice_inverse_of(const Tensor& base, const Tensor& mutated, int64_t dim, 
 Tensor diagonal_inverse(const Tensor& base, const Tensor& mutated, int64_t offset, int64_t dim1, int64_t dim2) {
   return diagonal_scatter(base, mutated, offset, dim1, dim2);
 }
+// Part `output` of several is a slice.
+Tensor split_with_sizes_inverse(const Tensor& base, const Tensor& mutated, int64_t output, SymIntSpan split_sizes, int64_t dim) {
+  SymInt start = 0;
+  for (size_t i = 0; i < static_cast<size_t>(output); ++i) start = start + split_sizes[i];
+  return slice_scatter(base, mutated, dim, start, start + split_sizes[static_cast<size_t>(output)], 1);
+}
+Tensor split_inverse(const Tensor& base, const Tensor& mutated, int64_t output, const SymInt& split_size, int64_t dim) {
+  SymInt start = split_size * output;
+  return slice_scatter(base, mutated, dim, start, min(start + split_size, base.size(dim)), 1);
+}
+Tensor unbind_inverse(const Tensor& base, const Tensor& mutated, int64_t output, int64_t dim) {
+  return select_scatter(base, mutated, dim, output);
+}
 
 Value list(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
 
@@ -347,6 +360,7 @@ WEFT_OPERATOR(split_tensor) = {
               return Grads{join_parts(v, equal_parts(size, v.arg<SymInt>(1)), dim)};
             }},
     .batch = split_batch,
+    .inverse = function<&split_inverse>(),
     .samples = [] { return Samples{{"even", {f64({4, 3}), 2}}, {"rest", {f64({3, 5}), 2, 1}}}; },
 };
 
@@ -368,6 +382,7 @@ WEFT_OPERATOR(split_with_sizes) = {
               return Grads{join_parts(v, lengths.get(), v.arg<int64_t>(2))};
             }},
     .batch = split_batch,
+    .inverse = function<&split_with_sizes_inverse>(),
     .samples = [] { return Samples{{"plain", {f64({5, 2}), list({2, 3})}}, {"inner", {f64({2, 5}), list({1, 0, 4}), 1}}}; },
 };
 
@@ -397,6 +412,7 @@ WEFT_OPERATOR(unbind_int) = {
               return Grads{stack(parts, dim)};
             }},
     .batch = unbind_batch,
+    .inverse = function<&unbind_inverse>(),
     .samples = [] { return Samples{{"rows", {f64({3, 2})}}, {"columns", {f64({3, 2}), -1}}}; },
 };
 

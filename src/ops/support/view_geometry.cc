@@ -53,6 +53,9 @@ bool is_row_major(SymIntSpan sizes, SymIntSpan strides) {
 std::optional<SymInts> view_strides(SymIntSpan sizes, SymIntSpan strides, SymIntSpan target) {
   // Sizes that only data can tell do not answer the questions below; memory without gaps can be seen as anything.
   if ((is_undecided(sizes) || is_undecided(target)) && is_row_major(sizes, strides)) return contiguous_strides(target);
+  // PyTorch asks nothing for these two, so that the same guards appear.
+  bool flattens = target.size() == 1 && sizes.size() > 1, splits_once = target.size() == 2 && sizes.size() == 1;
+  if ((flattens || splits_once) && !sizes.is_plain() && is_row_major(sizes, strides)) return contiguous_strides(target);
   SymInt numel = 1;
   for (const SymInt& size : sizes) numel = numel * size;
   if (guard_or(numel == 0, false)) {

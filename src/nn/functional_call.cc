@@ -1,0 +1,65 @@
+#include "weft/nn/functional_call.h"
+
+#include <unordered_map>
+
+#include "func/level.h"
+#include "weft/base/error.h"
+
+namespace weft::nn {
+namespace {
+
+// A transform whose whole work is to put other tensors into calls.
+class SubstitutionLevel final : public Level {
+ public:
+  const char* name() const override { return "functional_call"; }
+  bool sees_everything() const override { return true; }
+  bool decomposes() const override { return false; }
+
+  void replace(const Tensor& own, const Tensor& other) { others_[own.impl()] = other; }
+
+  Value handle(const Operator& op, Args args) override {
+    std::vector<Value> replaced = map_arguments(args, [&](const Tensor& tensor) {
+      auto found = others_.find(tensor.impl());
+      return Value(found == others_.end() ? tensor : found->second);
+    });
+    BelowLevel below(*this);
+    return dispatch::redispatch(op, replaced);
+  }
+
+ private:
+  std::unordered_map<const TensorImpl*, Tensor> others_;
+};
+
+bool same_sizes(const Tensor& a, const Tensor& b) {
+  if (a.dim() != b.dim()) return false;
+  for (int64_t d = 0; d < a.dim(); ++d)
+    if (!guard_or(a.size(d) == b.size(d), true)) return false;
+  return true;
+}
+
+}  // namespace
+
+struct Substitution::Entry {
+  explicit Entry(Ref<Level> level) : entry(std::move(level)) {}
+  LevelEntry entry;
+};
+
+Substitution::Substitution(const Module& module, const NamedTensors& tensors) {
+  std::unordered_map<std::string, Tensor> own;
+  for (const auto& [name, tensor] : module.named_parameters()) own.emplace(name, tensor);
+  for (const auto& [name, tensor] : module.named_buffers()) own.emplace(name, tensor);
+  auto level = make_ref<SubstitutionLevel>();
+  for (const auto& [name, tensor] : tensors) {
+    auto found = own.find(name);
+    require(found != own.end(), "functional_call: the module has no parameter or buffer '{}'", name);
+    require(tensor.defined() && same_sizes(tensor, found->second),
+            "functional_call: '{}' is {} in the module, but {} was given", name, describe(found->second),
+            describe(tensor));
+    level->replace(found->second, tensor);
+  }
+  entry_ = std::make_unique<Entry>(level);
+}
+
+Substitution::~Substitution() = default;
+
+}  // namespace weft::nn

@@ -1,0 +1,63 @@
+#include "weft/ops/define.h"
+
+#include "ops/user_operators.h"
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+// Lives for ever: tapes and graphs keep references.
+struct UserOperator {
+  UserOperator(std::string schema, OpDef def)
+      : text(std::move(schema)), def(def), op(&this->def, text.c_str(), OpForm::kFunctional, nullptr) {
+    this->def.schema = text.c_str();
+  }
+  std::string text;
+  OpDef def;
+  Operator op;
+};
+
+Function function_of(const AnyFunction& f) { return {nullptr, f.boxed(), nullptr}; }
+
+template <typename R, typename A>
+Rule<R(A)> rule_of(const std::function<R(A)>& f) {
+  return f ? Rule<R(A)>::keeping(f) : Rule<R(A)>();
+}
+
+void check_arity(const AnyFunction& f, const char* what, size_t expected, std::string_view schema) {
+  require(!f || f.arity() < 0 || f.arity() == static_cast<int>(expected),
+          "define_operator: the {} takes {} arguments, but the schema has {}: {}", what, f.arity(), expected,
+          schema);
+}
+
+}  // namespace
+
+const Operator& define_operator(std::string_view schema, OperatorRules rules) {
+  Schema parsed = parse_schema(schema);
+  size_t arguments = parsed.arguments.size();
+  require(!parsed.ns.empty(), "define_operator: the name needs a namespace, as in \"mine::{}\"", parsed.name);
+  require(static_cast<bool>(rules.kernel) != static_cast<bool>(rules.composite),
+          "define_operator: {} needs a kernel or a composite, and not both", parsed.name);
+  check_arity(rules.kernel, "kernel", arguments, schema);
+  check_arity(rules.composite, "composite", arguments, schema);
+  check_arity(rules.meta, "meta function", arguments, schema);
+  check_arity(rules.decompose, "decomposition", arguments, schema);
+  check_arity(rules.inverse, "inverse", arguments + 1, schema);
+  OpDef def = {
+      .schema = nullptr,
+      .traits = rules.traits,
+      .meta = function_of(rules.meta),
+      .kernel = {.functional = function_of(rules.kernel)},
+      .composite = {.functional = function_of(rules.composite)},
+      .vjp = {rules.vjp.saves, rule_of(rules.vjp.rule), rules.vjp.differentiable_results},
+      .jvp = rule_of(rules.jvp),
+      .batch = rule_of(rules.batch),
+      .decompose = function_of(rules.decompose),
+      .inverse = function_of(rules.inverse),
+  };
+  auto made = std::make_unique<UserOperator>(std::string(schema), def);
+  detail::register_operator(made->op);
+  return made.release()->op;
+}
+
+}  // namespace weft
