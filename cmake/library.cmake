@@ -4,6 +4,7 @@ find_package(fmt REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(SLEEF REQUIRED IMPORTED_TARGET sleef)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
+find_package(dnnl REQUIRED)
 
 set(WEFT_SRC ${PROJECT_SOURCE_DIR}/src)
 set(WEFT_GENERATED ${PROJECT_BINARY_DIR}/generated)
@@ -43,4 +44,4 @@ endif()
 target_include_directories(weft PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                        $<BUILD_INTERFACE:${WEFT_GENERATED}> $<INSTALL_INTERFACE:include>
                                 PRIVATE ${WEFT_SRC})
-target_link_libraries(weft PUBLIC fmt::fmt Threads::Threads PRIVATE PkgConfig::SLEEF PkgConfig::OPENBLAS ${CMAKE_DL_LIBS})
+target_link_libraries(weft PUBLIC fmt::fmt Threads::Threads PRIVATE PkgConfig::SLEEF PkgConfig::OPENBLAS DNNL::dnnl ${CMAKE_DL_LIBS})

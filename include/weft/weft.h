@@ -23,12 +23,16 @@
 #include "weft/sym/value_range.h"
 
 // core: tensors and values
+#include "weft/core/callable.h"
 #include "weft/core/from_data.h"
+#include "weft/core/pytree.h"
 #include "weft/core/scalar.h"
 #include "weft/core/spans.h"
 #include "weft/core/storage.h"
+#include "weft/core/struct.h"
 #include "weft/core/tensor.h"
 #include "weft/core/tensor_impl.h"
+#include "weft/core/typed_value.h"
 #include "weft/core/value.h"
 #include "weft/core/view_step.h"
 

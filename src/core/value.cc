@@ -30,18 +30,29 @@ template <typename F>
 void visit_counted(Value::Kind kind, void* counted, F f) {
   using Kind = Value::Kind;
   switch (kind) {
-    case Kind::kTensor: return f(static_cast<TensorImpl*>(counted));
-    case Kind::kSymInt: return f(static_cast<Box<SymInt>*>(counted));
-    case Kind::kSymFloat: return f(static_cast<Box<SymFloat>*>(counted));
-    case Kind::kSymBool: return f(static_cast<Box<SymBool>*>(counted));
-    case Kind::kComplex: return f(static_cast<Box<Complex<double>>*>(counted));
-    case Kind::kString: return f(static_cast<Box<std::string>*>(counted));
-    case Kind::kGenerator: return f(static_cast<Box<Generator>*>(counted));
+    case Kind::kTensor:
+      return f(static_cast<TensorImpl*>(counted));
+    case Kind::kSymInt:
+      return f(static_cast<Box<SymInt>*>(counted));
+    case Kind::kSymFloat:
+      return f(static_cast<Box<SymFloat>*>(counted));
+    case Kind::kSymBool:
+      return f(static_cast<Box<SymBool>*>(counted));
+    case Kind::kComplex:
+      return f(static_cast<Box<Complex<double>>*>(counted));
+    case Kind::kString:
+      return f(static_cast<Box<std::string>*>(counted));
+    case Kind::kGenerator:
+      return f(static_cast<Box<Generator>*>(counted));
     case Kind::kList:
-    case Kind::kTuple: return f(static_cast<Box<ValueList>*>(counted));
-    case Kind::kDict: return f(static_cast<Box<Dict>*>(counted));
-    case Kind::kObject: return f(static_cast<ValueObject*>(counted));
-    default: return;
+    case Kind::kTuple:
+      return f(static_cast<Box<ValueList>*>(counted));
+    case Kind::kDict:
+      return f(static_cast<Box<Dict>*>(counted));
+    case Kind::kObject:
+      return f(static_cast<ValueObject*>(counted));
+    default:
+      return;
   }
 }
 
@@ -103,30 +114,51 @@ Value Value::tuple(ValueList elements) {
 
 std::string_view Value::kind_name() const {
   switch (kind_) {
-    case Kind::kNone: return "None";
-    case Kind::kBool: return "a bool";
-    case Kind::kInt: return "an integer";
-    case Kind::kDouble: return "a real number";
-    case Kind::kDType: return "a dtype";
-    case Kind::kDevice: return "a device";
-    case Kind::kLayout: return "a layout";
-    case Kind::kMemoryFormat: return "a memory format";
-    case Kind::kTensor: return "a tensor";
-    case Kind::kSymInt: return "a symbolic integer";
-    case Kind::kSymFloat: return "a symbolic real number";
-    case Kind::kSymBool: return "a symbolic bool";
-    case Kind::kComplex: return "a complex number";
-    case Kind::kString: return "a string";
-    case Kind::kGenerator: return "a generator";
-    case Kind::kList: return "a list";
-    case Kind::kTuple: return "a tuple";
-    case Kind::kDict: return "a dictionary";
-    case Kind::kObject: return "an object";
+    case Kind::kNone:
+      return "None";
+    case Kind::kBool:
+      return "a bool";
+    case Kind::kInt:
+      return "an integer";
+    case Kind::kDouble:
+      return "a real number";
+    case Kind::kDType:
+      return "a dtype";
+    case Kind::kDevice:
+      return "a device";
+    case Kind::kLayout:
+      return "a layout";
+    case Kind::kMemoryFormat:
+      return "a memory format";
+    case Kind::kTensor:
+      return "a tensor";
+    case Kind::kSymInt:
+      return "a symbolic integer";
+    case Kind::kSymFloat:
+      return "a symbolic real number";
+    case Kind::kSymBool:
+      return "a symbolic bool";
+    case Kind::kComplex:
+      return "a complex number";
+    case Kind::kString:
+      return "a string";
+    case Kind::kGenerator:
+      return "a generator";
+    case Kind::kList:
+      return "a list";
+    case Kind::kTuple:
+      return "a tuple";
+    case Kind::kDict:
+      return "a dictionary";
+    case Kind::kObject:
+      return "an object";
   }
   return "nothing";
 }
 
-void Value::wrong_kind(const char* wanted) const { fail("expected {} but got {} ({})", wanted, kind_name(), to_string()); }
+void Value::wrong_kind(const char* wanted) const {
+  fail("expected {} but got {} ({})", wanted, kind_name(), to_string());
+}
 
 bool Value::to_bool() const {
   if (kind_ == Kind::kBool || kind_ == Kind::kInt) return payload_.integer != 0;
@@ -185,14 +217,22 @@ Complex<double> Value::to_complex() const {
 }
 Scalar Value::to_scalar() const {
   switch (kind_) {
-    case Kind::kBool: return payload_.integer != 0;
-    case Kind::kInt: return payload_.integer;
-    case Kind::kDouble: return payload_.real;
-    case Kind::kComplex: return unboxed<Complex<double>>(payload_.counted);
-    case Kind::kSymInt: return unboxed<SymInt>(payload_.counted);
-    case Kind::kSymFloat: return unboxed<SymFloat>(payload_.counted);
-    case Kind::kSymBool: return unboxed<SymBool>(payload_.counted);
-    default: wrong_kind("a number");
+    case Kind::kBool:
+      return payload_.integer != 0;
+    case Kind::kInt:
+      return payload_.integer;
+    case Kind::kDouble:
+      return payload_.real;
+    case Kind::kComplex:
+      return unboxed<Complex<double>>(payload_.counted);
+    case Kind::kSymInt:
+      return unboxed<SymInt>(payload_.counted);
+    case Kind::kSymFloat:
+      return unboxed<SymFloat>(payload_.counted);
+    case Kind::kSymBool:
+      return unboxed<SymBool>(payload_.counted);
+    default:
+      wrong_kind("a number");
   }
 }
 std::string_view Value::to_string_view() const {
@@ -223,21 +263,35 @@ const Ref<ValueObject> Value::to_object() const {
 bool Value::operator==(const Value& other) const {
   if (kind_ != other.kind_) return false;
   switch (kind_) {
-    case Kind::kNone: return true;
-    case Kind::kDouble: return payload_.real == other.payload_.real;
-    case Kind::kDevice: return payload_.device == other.payload_.device;
-    case Kind::kSymInt: return to_sym_int().same_as(other.to_sym_int());
-    case Kind::kSymFloat: return to_sym_float().same_as(other.to_sym_float());
-    case Kind::kSymBool: return to_sym_bool().same_as(other.to_sym_bool());
-    case Kind::kComplex: return to_complex() == other.to_complex();
-    case Kind::kString: return to_string_view() == other.to_string_view();
+    case Kind::kNone:
+      return true;
+    case Kind::kDouble:
+      return payload_.real == other.payload_.real;
+    case Kind::kDevice:
+      return payload_.device == other.payload_.device;
+    case Kind::kSymInt:
+      return to_sym_int().same_as(other.to_sym_int());
+    case Kind::kSymFloat:
+      return to_sym_float().same_as(other.to_sym_float());
+    case Kind::kSymBool:
+      return to_sym_bool().same_as(other.to_sym_bool());
+    case Kind::kComplex:
+      return to_complex() == other.to_complex();
+    case Kind::kString:
+      return to_string_view() == other.to_string_view();
     case Kind::kList:
-    case Kind::kTuple: return elements() == other.elements();
-    case Kind::kDict: return to_dict() == other.to_dict();
+    case Kind::kTuple:
+      return elements() == other.elements();
+    case Kind::kDict:
+      return to_dict() == other.to_dict();
+    case Kind::kObject:
+      return static_cast<ValueObject*>(payload_.counted)
+          ->equals(*static_cast<ValueObject*>(other.payload_.counted));
     case Kind::kTensor:
     case Kind::kGenerator:
-    case Kind::kObject: return payload_.counted == other.payload_.counted;
-    default: return payload_.integer == other.payload_.integer;
+      return payload_.counted == other.payload_.counted;
+    default:
+      return payload_.integer == other.payload_.integer;
   }
 }
 
@@ -250,6 +304,31 @@ std::string real_text(double v) {
   return text;
 }
 
+// In single quotes unless those would need escapes and double ones would not.
+std::string quoted(std::string_view text) {
+  const bool has_single = text.find('\'') != std::string_view::npos,
+             has_double = text.find('"') != std::string_view::npos;
+  const char quote = has_single && !has_double ? '"' : '\'';
+  std::string result(1, quote);
+  for (const char c : text) {
+    if (c == quote || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (c == '\n') {
+      result += "\\n";
+    } else if (c == '\t') {
+      result += "\\t";
+    } else if (c == '\r') {
+      result += "\\r";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + quote;
+}
+
 std::string joined(const ValueList& elements) {
   std::string text;
   for (size_t i = 0; i < elements.size(); ++i) text += (i ? ", " : "") + elements[i].to_string();
@@ -258,7 +337,8 @@ std::string joined(const ValueList& elements) {
 
 std::string dict_text(const Dict& dict) {
   std::string text = "{";
-  for (const auto& [key, value] : dict) text += (text.size() > 1 ? ", " : "") + key.to_string() + ": " + value.to_string();
+  for (const auto& [key, value] : dict)
+    text += (text.size() > 1 ? ", " : "") + key.to_string() + ": " + value.to_string();
   return text + "}";
 }
 
@@ -266,25 +346,44 @@ std::string dict_text(const Dict& dict) {
 
 std::string Value::to_string() const {
   switch (kind_) {
-    case Kind::kNone: return "None";
-    case Kind::kBool: return payload_.integer ? "True" : "False";
-    case Kind::kInt: return fmt::format("{}", payload_.integer);
-    case Kind::kDouble: return real_text(payload_.real);
-    case Kind::kDType: return std::string(dtype_name(to_dtype()));
-    case Kind::kDevice: return payload_.device.to_string();
-    case Kind::kLayout: return "strided";
-    case Kind::kMemoryFormat: return std::string(memory_format_name(to_memory_format()));
-    case Kind::kTensor: return describe(tensor_ref()).str();
-    case Kind::kSymInt: return to_sym_int().to_string();
-    case Kind::kSymFloat: return to_sym_float().to_string();
-    case Kind::kSymBool: return to_sym_bool().to_string();
-    case Kind::kComplex: return to_scalar().to_string();
-    case Kind::kString: return fmt::format("'{}'", to_string_view());
-    case Kind::kGenerator: return "Generator";
-    case Kind::kList: return "[" + joined(elements()) + "]";
-    case Kind::kTuple: return "(" + joined(elements()) + (elements().size() == 1 ? ",)" : ")");
-    case Kind::kDict: return dict_text(to_dict());
-    case Kind::kObject: return to_object()->type_name();
+    case Kind::kNone:
+      return "None";
+    case Kind::kBool:
+      return payload_.integer ? "True" : "False";
+    case Kind::kInt:
+      return fmt::format("{}", payload_.integer);
+    case Kind::kDouble:
+      return real_text(payload_.real);
+    case Kind::kDType:
+      return std::string(dtype_name(to_dtype()));
+    case Kind::kDevice:
+      return payload_.device.to_string();
+    case Kind::kLayout:
+      return "strided";
+    case Kind::kMemoryFormat:
+      return std::string(memory_format_name(to_memory_format()));
+    case Kind::kTensor:
+      return describe(tensor_ref()).str();
+    case Kind::kSymInt:
+      return to_sym_int().to_string();
+    case Kind::kSymFloat:
+      return to_sym_float().to_string();
+    case Kind::kSymBool:
+      return to_sym_bool().to_string();
+    case Kind::kComplex:
+      return to_scalar().to_string();
+    case Kind::kString:
+      return quoted(to_string_view());
+    case Kind::kGenerator:
+      return "Generator";
+    case Kind::kList:
+      return "[" + joined(elements()) + "]";
+    case Kind::kTuple:
+      return "(" + joined(elements()) + (elements().size() == 1 ? ",)" : ")");
+    case Kind::kDict:
+      return dict_text(to_dict());
+    case Kind::kObject:
+      return to_object()->to_string();
   }
   return "";
 }

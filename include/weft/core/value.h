@@ -21,6 +21,9 @@ class ValueObject : public RefCounted {
   virtual ~ValueObject();
   // What messages and printers call it.
   virtual std::string type_name() const = 0;
+  // How a printed value shows it, and what two of them being equal means: by default the type's name, and identity.
+  virtual std::string to_string() const { return type_name(); }
+  virtual bool equals(const ValueObject& other) const { return this == &other; }
 };
 
 using ValueList = std::vector<Value>;
@@ -134,7 +137,7 @@ class Value {
     return is_object() ? dynamic_cast<T*>(static_cast<ValueObject*>(payload_.counted)) : nullptr;
   }
 
-  // Structural equality; tensors are equal when they are the same tensor.
+  // Structural equality; tensors are equal when they are the same tensor, objects when `equals` says so.
   bool operator==(const Value& other) const;
   // Python's spelling for numbers, strings and containers; tensors as `f32[2, 3]`.
   std::string to_string() const;

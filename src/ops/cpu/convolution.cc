@@ -3,24 +3,12 @@
 #include <cstring>
 
 #include "ops/cpu/gemm.h"
-#include "weft/base/allocator.h"
+#include "ops/cpu/scratch.h"
 #include "weft/base/error.h"
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
 namespace {
-
-class Scratch {
- public:
-  explicit Scratch(int64_t bytes) : bytes_(static_cast<size_t>(bytes)), data_(static_cast<char*>(allocate(bytes_))) {}
-  ~Scratch() { deallocate(data_, bytes_); }
-  Scratch(const Scratch&) = delete;
-  char* data() const { return data_; }
-
- private:
-  size_t bytes_;
-  char* data_;
-};
 
 // Visits the elements that one row of the patch matrix holds: f(position in the output, position in the input or
 // -1 for padding). A row is a channel and a place in the kernel.

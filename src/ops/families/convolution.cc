@@ -1,5 +1,6 @@
 // Convolutions, plain and transposed, of one to three spatial dims.
 #include "ops/cpu/convolution.h"
+#include "ops/cpu/onednn_convolution.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 
@@ -89,6 +90,13 @@ Tensor dense(const Tensor& t, DType dtype) {
 }
 char* bytes(const Tensor& t) { return static_cast<char*>(t.raw_data()); }
 
+// In a layout that oneDNN reads as it is.
+Tensor readable(const Tensor& t, DType dtype) { return is_channels_last(t) && t.dtype() == dtype ? t : dense(t, dtype); }
+cpu::ConvolutionOperand operand_of(const Tensor& t) {
+  IntSpan strides = t.plain_strides();
+  return {static_cast<float*>(t.raw_data()), {strides.begin(), strides.end()}};
+}
+
 // The shape of the plain convolution from `in` to `out`; a transposed convolution is that of the opposite direction.
 cpu::ConvolutionShape shape_of(const Tensor& in, const Tensor& weight, const Tensor& out, const Conv& conv) {
   cpu::ConvolutionShape s;
@@ -119,13 +127,28 @@ void convolution_into(const Tensor& input, const Tensor& weight, const Tensor& b
   Conv conv = conv_of(input, stride, padding, dilation, transposed, output_padding, groups);
   if (out.plain_numel() == 0) return;
   DType type = compute_dtype(input.dtype());
-  Tensor x = dense(input, type), w = dense(weight, type);
-  Tensor y = out.is_contiguous() && out.dtype() == type ? out : allocate_contiguous(out.sizes(), type);
-  if (transposed) cpu::convolution_backward_input(type, shape_of(y, w, x, conv), bytes(x), bytes(w), bytes(y));
-  else cpu::convolution_forward(type, shape_of(x, w, y, conv), bytes(x), bytes(w), bytes(y));
-  if (bias.defined()) {
-    Tensor b = along_channels(bias, y.dim());
-    run_pointwise(cpu::kAdd, type, y, {&y, &b});
+  Tensor x = readable(input, type), w = readable(weight, type), b = bias.defined() ? dense(bias, type) : bias;
+  auto with_onednn = [&](const Tensor& y) {
+    if (transposed) return cpu::onednn_convolution_backward_input(shape_of(y, w, x, conv), operand_of(x), operand_of(w), operand_of(y));
+    return cpu::onednn_convolution_forward(shape_of(x, w, y, conv), operand_of(x), operand_of(w), b.defined() ? b.data<float>() : nullptr, operand_of(y));
+  };
+  auto unfolding = [&](const Tensor& y) {
+    Tensor dense_x = dense(x, type), dense_w = dense(w, type);
+    if (transposed) cpu::convolution_backward_input(type, shape_of(y, w, x, conv), bytes(dense_x), bytes(dense_w), bytes(y));
+    else cpu::convolution_forward(type, shape_of(x, w, y, conv), bytes(dense_x), bytes(dense_w), bytes(y));
+  };
+  bool fits = out.dtype() == type && (out.is_contiguous() || is_channels_last(out));
+  Tensor y = fits ? out : allocate_contiguous(out.sizes(), type);
+  bool has_bias = false;
+  if (type == kFloat32 && with_onednn(y)) {
+    has_bias = !transposed;
+  } else {
+    if (!y.is_contiguous()) y = allocate_contiguous(out.sizes(), type);
+    unfolding(y);
+  }
+  if (b.defined() && !has_bias) {
+    Tensor along = along_channels(b, y.dim());
+    run_pointwise(cpu::kAdd, type, y, {&y, &along});
   }
   if (!y.is_same(out)) copy_values(out, y);
 }
@@ -143,36 +166,66 @@ std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> convolution_backward_meta(const Tens
   if (mask[2]) std::get<2>(specs) = contiguous_spec(bias_sizes ? *bias_sizes : SymIntSpan(ListSpan<SymInt>(&grad.sizes()[1], 1)), grad.dtype(), grad.device());
   return specs;
 }
-Tensor finished(const Tensor& computed, const MaybeSpec& spec) {
-  Tensor result = allocate(*spec);
+Tensor finished(const Tensor& computed, const TensorSpec& spec) {
+  if (computed.dtype() == spec.dtype && same_sizes(computed.strides(), spec.strides)) return computed;
+  Tensor result = allocate(spec);
   copy_values(result, computed);
   return result;
 }
+// The result of `fast`, which takes f32 in either layout and may decline, or else of `plain`, which takes dense memory.
+template <typename Fast, typename Plain>
+Tensor computed(const TensorSpec& spec, DType type, const Fast& fast, const Plain& plain) {
+  Tensor result = allocate({type, spec.device, spec.sizes, spec.strides});
+  if (type != kFloat32 || !fast(result)) {
+    if (!result.is_contiguous()) result = allocate_contiguous(spec.sizes, type);
+    plain(result);
+  }
+  return finished(result, spec);
+}
+Tensor zeros_of(const TensorSpec& spec) {
+  Tensor result = allocate(spec);
+  fill_values(result, 0);
+  return result;
+}
+
 std::tuple<Tensor, Tensor, Tensor> convolution_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight, OptionalSymIntSpan bias_sizes, Sizes stride,
                                                                Sizes padding, Sizes dilation, bool transposed, Sizes output_padding, const SymInt& groups, Mask mask) {
   Conv conv = conv_of(input, stride, padding, dilation, transposed, output_padding, groups);
-  auto specs = convolution_backward_meta(grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask);
+  auto [input_spec, weight_spec, bias_spec] = convolution_backward_meta(grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask);
   DType type = compute_dtype(input.dtype());
-  Tensor g = dense(grad, type), x = dense(input, type), w = dense(weight, type);
+  Tensor g = readable(grad, type), x = readable(input, type), w = readable(weight, type);
+  // In the plain convolution that this is the backward of, or whose backward it is the forward of.
+  cpu::ConvolutionShape shape = transposed ? shape_of(g, w, x, conv) : shape_of(x, w, g, conv);
   std::tuple<Tensor, Tensor, Tensor> results;
-  if (mask[0]) {
-    Tensor dx = allocate_contiguous(x.sizes(), type);
-    if (g.plain_numel() == 0) fill_values(dx, 0);
-    else if (transposed) cpu::convolution_forward(type, shape_of(g, w, x, conv), bytes(g), bytes(w), bytes(dx));
-    else cpu::convolution_backward_input(type, shape_of(x, w, g, conv), bytes(g), bytes(w), bytes(dx));
-    std::get<0>(results) = finished(dx, std::get<0>(specs));
+  if (mask[0] && (g.plain_numel() == 0 || w.plain_numel() == 0)) {
+    std::get<0>(results) = zeros_of(*input_spec);
+  } else if (mask[0]) {
+    auto with_onednn = [&](const Tensor& dx) {
+      if (transposed) return cpu::onednn_convolution_forward(shape, operand_of(g), operand_of(w), nullptr, operand_of(dx));
+      return cpu::onednn_convolution_backward_input(shape, operand_of(g), operand_of(w), operand_of(dx));
+    };
+    auto unfolding = [&](const Tensor& dx) {
+      Tensor dense_g = dense(g, type), dense_w = dense(w, type);
+      if (transposed) cpu::convolution_forward(type, shape, bytes(dense_g), bytes(dense_w), bytes(dx));
+      else cpu::convolution_backward_input(type, shape, bytes(dense_g), bytes(dense_w), bytes(dx));
+    };
+    std::get<0>(results) = computed(*input_spec, type, with_onednn, unfolding);
   }
-  if (mask[1]) {
-    Tensor dw = allocate_contiguous(w.sizes(), type);
-    if (g.plain_numel() == 0 || x.plain_numel() == 0) fill_values(dw, 0);
-    else if (transposed) cpu::convolution_backward_weight(type, shape_of(g, w, x, conv), bytes(x), bytes(g), bytes(dw));
-    else cpu::convolution_backward_weight(type, shape_of(x, w, g, conv), bytes(g), bytes(x), bytes(dw));
-    std::get<1>(results) = finished(dw, std::get<1>(specs));
+  if (mask[1] && (g.plain_numel() == 0 || x.plain_numel() == 0)) {
+    std::get<1>(results) = zeros_of(*weight_spec);
+  } else if (mask[1]) {
+    const Tensor &from = transposed ? g : x, &to = transposed ? x : g;
+    auto with_onednn = [&](const Tensor& dw) { return cpu::onednn_convolution_backward_weight(shape, operand_of(to), operand_of(from), operand_of(dw)); };
+    auto unfolding = [&](const Tensor& dw) {
+      Tensor dense_to = dense(to, type), dense_from = dense(from, type);
+      cpu::convolution_backward_weight(type, shape, bytes(dense_to), bytes(dense_from), bytes(dw));
+    };
+    std::get<1>(results) = computed(*weight_spec, type, with_onednn, unfolding);
   }
   if (mask[2]) {
     Ints dims{0};
     for (int64_t d = 2; d < g.dim(); ++d) dims.push_back(d);
-    std::get<2>(results) = finished(sum(g, dims), std::get<2>(specs));
+    std::get<2>(results) = finished(sum(g, dims), *bias_spec);
   }
   return results;
 }

@@ -1,6 +1,7 @@
 // Losses.
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
+#include "weft/base/parallel.h"
 
 namespace weft::ops {
 namespace {
@@ -69,46 +70,93 @@ std::tuple<TensorSpec, TensorSpec> nll_meta(const Tensor& self, const Tensor& ta
   return {contiguous_spec(whole ? target.sizes() : SymIntSpan(), self.dtype(), self.device()), contiguous_spec({}, self.dtype(), self.device())};
 }
 
-struct NllData {
-  Tensor input, target, weight;  // dense; f64, i64, f64 or undefined
-  NllShape shape;
-  int64_t ignore;
-};
 Tensor dense_as(const Tensor& t, DType dtype) {
-  if (!t.defined()) return t;
+  if (!t.defined() || (t.is_contiguous() && t.dtype() == dtype)) return t;
   Tensor copy = allocate_contiguous(t.sizes(), dtype);
   copy_values(copy, t);
   return copy;
 }
-// Calls f(position, class, weight) for every target that counts.
 template <typename F>
-void for_each_target(const NllData& d, F f) {
-  const int64_t* target = d.target.data<int64_t>();
-  const double* weight = d.weight.defined() ? d.weight.data<double>() : nullptr;
-  for (int64_t i = 0; i < d.shape.n * d.shape.inner; ++i) {
-    if (target[i] == d.ignore) continue;
-    require(target[i] >= 0 && target[i] < d.shape.c, "Target {} is out of bounds.", target[i]);
-    f(i, target[i], weight ? weight[target[i]] : 1.0);
+void visit_float(DType dtype, F f) {
+  switch (dtype) {
+    case kFloat64: return f.template operator()<double>();
+    case kFloat16: return f.template operator()<Half>();
+    case kBFloat16: return f.template operator()<BFloat16>();
+    default: return f.template operator()<float>();
   }
 }
-int64_t element_of(const NllShape& s, int64_t position, int64_t c) { return (position / s.inner * s.c + c) * s.inner + position % s.inner; }
+
+// The targets of a call, and what each of them weighs.
+template <typename T>
+struct NllTargets {
+  Tensor target, weight;  // dense; of i64, and of T or undefined
+  NllShape shape;
+  int64_t ignore;
+
+  NllTargets(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t ignore)
+      : target(dense_as(target, kInt64)), weight(dense_as(weight, dtype_of<T>)), shape(nll_shape(self)), ignore(ignore) {}
+
+  int64_t count() const { return shape.n * shape.inner; }
+  // Calls f(position, element of self, weight) for those of [first, last) that are not ignored.
+  template <typename F>
+  void for_each(int64_t first, int64_t last, F f) const {
+    const int64_t* classes = target.data<int64_t>();
+    const T* weights = weight.defined() ? weight.data<T>() : nullptr;
+    for (int64_t i = first; i < last; ++i) {
+      int64_t c = classes[i];
+      if (c == ignore) continue;
+      require(c >= 0 && c < shape.c, "Target {} is out of bounds.", c);
+      f(i, (i / shape.inner * shape.c + c) * shape.inner + i % shape.inner, weights ? static_cast<double>(weights[c]) : 1.0);
+    }
+  }
+};
+constexpr int64_t kTargetsPerBlock = 16384;
+
+// Sums over blocks of targets, so that their order does not depend on the number of threads.
+struct NllSums {
+  double loss = 0, weight = 0;
+};
+template <typename T>
+NllSums nll_sums(const NllTargets<T>& targets, const T* input) {
+  std::vector<NllSums> blocks(static_cast<size_t>((targets.count() + kTargetsPerBlock - 1) / kTargetsPerBlock));
+  parallel_for(0, targets.count(), kTargetsPerBlock, [&](int64_t first, int64_t last) {
+    NllSums sums;
+    targets.for_each(first, last, [&](int64_t, int64_t element, double w) {
+      sums.loss -= w * static_cast<double>(input[element]);
+      sums.weight += w;
+    });
+    blocks[static_cast<size_t>(first / kTargetsPerBlock)] = sums;
+  });
+  NllSums total;
+  for (const NllSums& sums : blocks) {
+    total.loss += sums.loss;
+    total.weight += sums.weight;
+  }
+  return total;
+}
+template <typename T>
+void nll_losses(const NllTargets<T>& targets, const T* input, T* losses) {
+  parallel_for(0, targets.count(), kTargetsPerBlock, [&](int64_t first, int64_t last) {
+    std::fill(losses + first, losses + last, T(0));
+    targets.for_each(first, last, [&](int64_t i, int64_t element, double w) { losses[i] = static_cast<T>(-w * static_cast<double>(input[element])); });
+  });
+}
 
 void nll_into(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore_index, const Tensor& out, const Tensor& total_weight) {
-  NllData d{dense_as(self, kFloat64), dense_as(target, kInt64), dense_as(weight, kFloat64), nll_shape(self), ignore_index.plain()};
-  const double* input = d.input.data<double>();
-  double sum = 0, total = 0;
-  Tensor losses = allocate_contiguous(target.sizes(), kFloat64);
-  fill_values(losses, 0);
-  for_each_target(d, [&](int64_t i, int64_t c, double w) {
-    double loss = -w * input[element_of(d.shape, i, c)];
-    losses.data<double>()[i] = loss;
-    sum += loss;
-    total += w;
+  Tensor input = dense_as(self, self.dtype());
+  visit_float(self.dtype(), [&]<typename T>() {
+    NllTargets<T> targets(self, target, weight, ignore_index.plain());
+    if (reduction == kNone && self.dim() > 1) {
+      Tensor losses = out.is_contiguous() ? out : allocate_contiguous(out.sizes(), out.dtype());
+      nll_losses(targets, input.data<T>(), losses.data<T>());
+      if (!losses.is_same(out)) copy_values(out, losses);
+      fill_values(total_weight, 0);
+      return;
+    }
+    NllSums sums = nll_sums(targets, input.data<T>());
+    fill_values(out, reduction == kMean ? sums.loss / sums.weight : sums.loss);
+    fill_values(total_weight, sums.weight);
   });
-  bool whole = reduction == kNone && self.dim() > 1;
-  if (whole) copy_values(out, losses);
-  else fill_values(out, reduction == kMean ? sum / total : sum);
-  fill_values(total_weight, whole ? 0 : total);
 }
 
 template <bool spatial>
@@ -118,16 +166,20 @@ TensorSpec nll_backward_meta(const Tensor&, const Tensor& self, const Tensor& ta
 }
 void nll_backward_into(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore_index,
                        const Tensor& total_weight, const Tensor& out) {
-  NllData d{Tensor(), dense_as(target, kInt64), dense_as(weight, kFloat64), nll_shape(self), ignore_index.plain()};
-  Tensor wide_grad = dense_as(grad, kFloat64), result = allocate_contiguous(self.sizes(), kFloat64);
-  fill_values(result, 0);
   bool each = reduction == kNone && self.dim() > 1;
-  double norm = reduction == kMean ? dense_as(total_weight, kFloat64).data<double>()[0] : 1;
-  for_each_target(d, [&](int64_t i, int64_t c, double w) {
-    double g = wide_grad.data<double>()[each ? i : 0];
-    result.data<double>()[element_of(d.shape, i, c)] = -w * g / norm;
+  Tensor result = out.is_contiguous() ? out : allocate_contiguous(out.sizes(), out.dtype());
+  fill_values(result, 0);
+  visit_float(self.dtype(), [&]<typename T>() {
+    NllTargets<T> targets(self, target, weight, ignore_index.plain());
+    Tensor grads = dense_as(grad, dtype_of<T>), total = dense_as(total_weight, dtype_of<T>);
+    const T* g = grads.data<T>();
+    double norm = reduction == kMean ? static_cast<double>(total.data<T>()[0]) : 1;
+    T* to = result.data<T>();
+    parallel_for(0, targets.count(), kTargetsPerBlock, [&](int64_t first, int64_t last) {
+      targets.for_each(first, last, [&](int64_t i, int64_t element, double w) { to[element] = static_cast<T>(-w * static_cast<double>(g[each ? i : 0]) / norm); });
+    });
   });
-  copy_values(out, result);
+  if (!result.is_same(out)) copy_values(out, result);
 }
 
 Tensor nll_loss_composite(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore) {

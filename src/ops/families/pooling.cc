@@ -1,7 +1,6 @@
 // Pooling over windows of two spatial dims.
+#include "ops/cpu/pooling.h"
 #include "ops/support/family.h"
-#include "ops/support/fill.h"
-#include "weft/base/parallel.h"
 
 namespace weft::ops {
 namespace {
@@ -64,48 +63,32 @@ SymInts pooled_sizes(const char* op, const Tensor& self, const Window& w) {
   return sizes;
 }
 
-// Planes in memory of their own: [planes, height, width] of double or float.
-Tensor planes_of(const Tensor& t, DType dtype) {
-  if (t.is_contiguous() && t.dtype() == dtype) return t;
-  Tensor copy = allocate_contiguous(t.sizes(), dtype);
-  copy_values(copy, t);
-  return copy;
-}
-struct Planes {
-  int64_t count, height, width;
+// The arrays of one call, all in the layout of its image: themselves where they have it, else copies.
+class Arrays {
+ public:
+  explicit Arrays(const Tensor& self)
+      : format_(self.dim() == 4 && self.is_contiguous(MemoryFormat::kChannelsLast) && !self.is_contiguous() ? MemoryFormat::kChannelsLast : MemoryFormat::kContiguous) {}
+
+  Tensor to_write(const Tensor& t) const { return t.is_contiguous(format_) ? t : allocate({t.dtype(), t.device(), SymInts(t.sizes()), strides_of_format(t.sizes(), format_)}); }
+  Tensor to_read(const Tensor& t) const {
+    Tensor laid_out = to_write(t);
+    if (!laid_out.is_same(t)) copy_values(laid_out, t);
+    return laid_out;
+  }
+  cpu::PoolArray array(const Tensor& t) const {
+    IntSpan sizes = t.plain_sizes();
+    size_t n = sizes.size();
+    return {static_cast<char*>(t.raw_data()), t.dtype(), n == 4 ? sizes[0] : 1, sizes[n - 3], sizes[n - 2], sizes[n - 1], format_ == MemoryFormat::kChannelsLast};
+  }
+
+ private:
+  MemoryFormat format_;
 };
-Planes planes(const Tensor& t) {
-  IntSpan s = t.plain_sizes();
-  size_t n = s.size();
-  Planes p{1, s[n - 2], s[n - 1]};
-  for (size_t d = 0; d + 2 < n; ++d) p.count *= s[d];
-  return p;
+void copy_back(const Tensor& written, const Tensor& target) {
+  if (!written.is_same(target)) copy_values(target, written);
 }
-
-struct Span {
-  int64_t first, last;
-};
-// The part of window `o` that lies inside [0, size).
-Span inside(const Window& w, size_t i, int64_t o, int64_t size) {
-  int64_t first = o * w.stride[i] - w.padding[i], last = std::min(first + (w.kernel[i] - 1) * w.dilation[i] + 1, size);
-  while (first < 0) first += w.dilation[i];
-  return {first, last};
-}
-
-template <typename F>
-void for_each_plane(int64_t planes, int64_t work, F f) {
-  parallel_for(0, planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(work, 1)), [&](int64_t first, int64_t last) {
-    for (int64_t p = first; p < last; ++p) f(p);
-  });
-}
-
-// 16-bit floats compute in f32; integers in their own type are done in f64, exact for what pooling gives.
-DType wide(DType dtype) { return dtype == kFloat64 || dtype <= kInt64 ? kFloat64 : kFloat32; }
-template <typename F>
-void visit_wide(DType dtype, F f) {
-  if (wide(dtype) == kFloat64) f.template operator()<double>();
-  else f.template operator()<float>();
-}
+// Height (0) or width (1) of an image.
+int64_t extent(const Tensor& image, size_t i) { return image.plain_sizes()[static_cast<size_t>(image.dim()) - 2 + i]; }
 
 // --- max ---------------------------------------------------------------------------------------------------------------------
 
@@ -115,51 +98,31 @@ std::tuple<TensorSpec, TensorSpec> max_pool_meta(const Tensor& self, IntSpan ker
   require(!self.is_complex() && self.dtype() != kBool, "\"max_pool2d\" not implemented for '{}'", dtype_name(self.dtype()));
   return {pooled_spec(self, sizes, self.dtype()), pooled_spec(self, sizes, kInt64)};
 }
+// The parts of the windows of one dim that lie inside the image.
+std::vector<cpu::PoolSpan> spans_of(const Window& w, size_t i, int64_t in, int64_t out) {
+  std::vector<cpu::PoolSpan> spans;
+  for (int64_t o = 0; o < out; ++o) {
+    int64_t first = o * w.stride[i] - w.padding[i], last = std::min(first + (w.kernel[i] - 1) * w.dilation[i] + 1, in);
+    while (first < 0) first += w.dilation[i];
+    spans.push_back({first, last, 0});
+  }
+  return spans;
+}
 void max_pool_into(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil, const Tensor& out, const Tensor& indices) {
   Window w = window_of("max_pool2d", kernel, stride, padding, dilation, ceil);
-  Tensor in = planes_of(self, wide(self.dtype())), values = allocate_contiguous(out.sizes(), in.dtype()), places = allocate_contiguous(out.sizes(), kInt64);
-  Planes p = planes(self), o = planes(out);
-  visit_wide(self.dtype(), [&]<typename T>() {
-    for_each_plane(p.count, o.height * o.width * w.kernel[0] * w.kernel[1], [&](int64_t plane) {
-      const T* x = in.data<T>() + plane * p.height * p.width;
-      T* y = values.data<T>() + plane * o.height * o.width;
-      int64_t* at = places.data<int64_t>() + plane * o.height * o.width;
-      for (int64_t i = 0; i < o.height; ++i)
-        for (int64_t j = 0; j < o.width; ++j) {
-          Span rows = inside(w, 0, i, p.height), columns = inside(w, 1, j, p.width);
-          int64_t best = rows.first * p.width + columns.first;
-          T largest = -std::numeric_limits<T>::infinity();
-          for (int64_t r = rows.first; r < rows.last; r += w.dilation[0])
-            for (int64_t c = columns.first; c < columns.last; c += w.dilation[1]) {
-              T value = x[r * p.width + c];
-              if (value > largest || value != value) {
-                largest = value;
-                best = r * p.width + c;
-              }
-            }
-          y[i * o.width + j] = largest;
-          at[i * o.width + j] = best;
-        }
-    });
-  });
-  copy_values(out, values);
-  copy_values(indices, places);
+  Arrays arrays(self);
+  Tensor in = arrays.to_read(self), values = arrays.to_write(out), places = arrays.to_write(indices);
+  cpu::PoolWindows windows{spans_of(w, 0, extent(self, 0), extent(out, 0)), spans_of(w, 1, extent(self, 1), extent(out, 1)), w.dilation[0], w.dilation[1]};
+  cpu::max_pool(windows, arrays.array(in), arrays.array(values), arrays.array(places));
+  copy_back(values, out);
+  copy_back(places, indices);
 }
 TensorSpec max_pool_backward_meta(const Tensor&, const Tensor& self, IntSpan, IntSpan, IntSpan, IntSpan, bool, const Tensor&) { return pooled_spec(self, SymInts(self.sizes()), self.dtype()); }
 void max_pool_backward_into(const Tensor& grad, const Tensor& self, IntSpan, IntSpan, IntSpan, IntSpan, bool, const Tensor& indices, const Tensor& out) {
-  DType type = wide(self.dtype());
-  Tensor g = planes_of(grad, type), at = planes_of(indices, kInt64), result = allocate_contiguous(out.sizes(), type);
-  fill_values(result, 0);
-  Planes p = planes(self), o = planes(grad);
-  visit_wide(self.dtype(), [&]<typename T>() {
-    for_each_plane(p.count, o.height * o.width, [&](int64_t plane) {
-      const T* from = g.data<T>() + plane * o.height * o.width;
-      const int64_t* places = at.data<int64_t>() + plane * o.height * o.width;
-      T* to = result.data<T>() + plane * p.height * p.width;
-      for (int64_t i = 0; i < o.height * o.width; ++i) to[places[i]] += from[i];
-    });
-  });
-  copy_values(out, result);
+  Arrays arrays(self);
+  Tensor g = arrays.to_read(grad), places = arrays.to_read(indices), result = arrays.to_write(out);
+  cpu::max_pool_backward(arrays.array(g), arrays.array(places), arrays.array(result));
+  copy_back(result, out);
 }
 Tensor max_pool_composite(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation, bool ceil) {
   return std::get<0>(max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil));
@@ -181,68 +144,45 @@ Average average_of(IntSpan kernel, IntSpan stride, IntSpan padding, bool ceil, b
   require(!divisor || *divisor != 0, "divisor must be not zero");
   return {window_of("avg_pool2d", kernel, stride, padding, {1}, ceil), include_pad, divisor};
 }
-// Calls f(output, first and last row and column, divisor) for every window of a plane.
-template <typename F>
-void for_each_window(const Average& a, const Planes& in, const Planes& out, F f) {
+// A window counts its padding, but nothing beyond it.
+std::vector<cpu::PoolSpan> spans_of(const Average& a, size_t i, int64_t in, int64_t out) {
   const Window& w = a.window;
-  for (int64_t i = 0; i < out.height; ++i)
-    for (int64_t j = 0; j < out.width; ++j) {
-      int64_t r0 = i * w.stride[0] - w.padding[0], c0 = j * w.stride[1] - w.padding[1];
-      int64_t r1 = std::min(r0 + w.kernel[0], in.height + w.padding[0]), c1 = std::min(c0 + w.kernel[1], in.width + w.padding[1]);
-      int64_t padded = (r1 - r0) * (c1 - c0);
-      r0 = std::max<int64_t>(r0, 0);
-      c0 = std::max<int64_t>(c0, 0);
-      r1 = std::min(r1, in.height);
-      c1 = std::min(c1, in.width);
-      if (r0 >= r1 || c0 >= c1) {
-        f(i * out.width + j, Span{0, 0}, Span{0, 0}, int64_t{1});
-        continue;
-      }
-      int64_t divisor = a.divisor ? *a.divisor : a.include_pad ? padded : (r1 - r0) * (c1 - c0);
-      f(i * out.width + j, Span{r0, r1}, Span{c0, c1}, divisor);
-    }
+  std::vector<cpu::PoolSpan> spans;
+  for (int64_t o = 0; o < out; ++o) {
+    int64_t first = o * w.stride[i] - w.padding[i], last = std::min(first + w.kernel[i], in + w.padding[i]), padded = last - first;
+    first = std::max<int64_t>(first, 0);
+    last = std::min(last, in);
+    spans.push_back(first < last ? cpu::PoolSpan{first, last, a.include_pad ? padded : last - first} : cpu::PoolSpan{0, 0, 1});
+  }
+  return spans;
 }
+cpu::PoolWindows windows_of(const Average& a, const Tensor& in, const Tensor& out) {
+  return {spans_of(a, 0, extent(in, 0), extent(out, 0)), spans_of(a, 1, extent(in, 1), extent(out, 1)), 1, 1, a.divisor.value_or(0)};
+}
+void average_into(const cpu::PoolWindows& windows, const Tensor& self, const Tensor& out) {
+  Arrays arrays(self);
+  Tensor in = arrays.to_read(self), result = arrays.to_write(out);
+  cpu::average_pool(windows, arrays.array(in), arrays.array(result));
+  copy_back(result, out);
+}
+void average_backward_into(const cpu::PoolWindows& windows, const Tensor& grad, const Tensor& self, const Tensor& out) {
+  Arrays arrays(self);
+  Tensor g = arrays.to_read(grad), result = arrays.to_write(out);
+  cpu::average_pool_backward(windows, arrays.array(g), arrays.array(result));
+  copy_back(result, out);
+}
+
 TensorSpec avg_pool_meta(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, bool ceil, bool include_pad, MaybeInt divisor) {
   Average a = average_of(kernel, stride, padding, ceil, include_pad, divisor);
   require(!self.is_complex() && self.dtype() != kBool, "\"avg_pool2d_out_frame\" not implemented for '{}'", dtype_name(self.dtype()));
   return pooled_spec(self, pooled_sizes("avg_pool2d", self, a.window), self.dtype());
 }
 void avg_pool_into(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, bool ceil, bool include_pad, MaybeInt divisor, const Tensor& out) {
-  Average a = average_of(kernel, stride, padding, ceil, include_pad, divisor);
-  Tensor in = planes_of(self, wide(self.dtype())), result = allocate_contiguous(out.sizes(), in.dtype());
-  Planes p = planes(self), o = planes(out);
-  visit_wide(self.dtype(), [&]<typename T>() {
-    for_each_plane(p.count, o.height * o.width * a.window.kernel[0] * a.window.kernel[1], [&](int64_t plane) {
-      const T* x = in.data<T>() + plane * p.height * p.width;
-      T* y = result.data<T>() + plane * o.height * o.width;
-      for_each_window(a, p, o, [&](int64_t at, Span rows, Span columns, int64_t count) {
-        T sum = 0;
-        for (int64_t r = rows.first; r < rows.last; ++r)
-          for (int64_t c = columns.first; c < columns.last; ++c) sum += x[r * p.width + c];
-        y[at] = sum / static_cast<T>(count);
-      });
-    });
-  });
-  copy_values(out, result);
+  average_into(windows_of(average_of(kernel, stride, padding, ceil, include_pad, divisor), self, out), self, out);
 }
 TensorSpec avg_pool_backward_meta(const Tensor&, const Tensor& self, IntSpan, IntSpan, IntSpan, bool, bool, MaybeInt) { return pooled_spec(self, SymInts(self.sizes()), self.dtype()); }
 void avg_pool_backward_into(const Tensor& grad, const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, bool ceil, bool include_pad, MaybeInt divisor, const Tensor& out) {
-  Average a = average_of(kernel, stride, padding, ceil, include_pad, divisor);
-  DType type = wide(self.dtype());
-  Tensor g = planes_of(grad, type), result = allocate_contiguous(out.sizes(), type);
-  fill_values(result, 0);
-  Planes p = planes(self), o = planes(grad);
-  visit_wide(self.dtype(), [&]<typename T>() {
-    for_each_plane(p.count, o.height * o.width * a.window.kernel[0] * a.window.kernel[1], [&](int64_t plane) {
-      const T* from = g.data<T>() + plane * o.height * o.width;
-      T* to = result.data<T>() + plane * p.height * p.width;
-      for_each_window(a, p, o, [&](int64_t at, Span rows, Span columns, int64_t count) {
-        for (int64_t r = rows.first; r < rows.last; ++r)
-          for (int64_t c = columns.first; c < columns.last; ++c) to[r * p.width + c] += from[at] / static_cast<T>(count);
-      });
-    });
-  });
-  copy_values(out, result);
+  average_backward_into(windows_of(average_of(kernel, stride, padding, ceil, include_pad, divisor), self, grad), grad, self, out);
 }
 
 // --- adaptive average ---------------------------------------------------------------------------------------------------------------
@@ -257,46 +197,18 @@ TensorSpec adaptive_meta(const Tensor& self, SymIntSpan output_size) {
   for (size_t i = 0; i < 2; ++i) sizes[sizes.size() - 2 + i] = output_size[i];
   return pooled_spec(self, sizes, self.dtype());
 }
-template <typename F>
-void for_each_bin(const Planes& in, const Planes& out, F f) {
-  for (int64_t i = 0; i < out.height; ++i)
-    for (int64_t j = 0; j < out.width; ++j)
-      f(i * out.width + j, Span{bin_start(i, out.height, in.height), bin_end(i, out.height, in.height)}, Span{bin_start(j, out.width, in.width), bin_end(j, out.width, in.width)});
+std::vector<cpu::PoolSpan> bins(int64_t in, int64_t out) {
+  std::vector<cpu::PoolSpan> spans;
+  for (int64_t i = 0; i < out; ++i) {
+    int64_t first = bin_start(i, out, in), last = bin_end(i, out, in);
+    spans.push_back({first, last, last - first});
+  }
+  return spans;
 }
-void adaptive_into(const Tensor& self, SymIntSpan, const Tensor& out) {
-  Tensor in = planes_of(self, wide(self.dtype())), result = allocate_contiguous(out.sizes(), in.dtype());
-  Planes p = planes(self), o = planes(out);
-  visit_wide(self.dtype(), [&]<typename T>() {
-    for_each_plane(p.count, p.height * p.width, [&](int64_t plane) {
-      const T* x = in.data<T>() + plane * p.height * p.width;
-      for_each_bin(p, o, [&](int64_t at, Span rows, Span columns) {
-        T sum = 0;
-        for (int64_t r = rows.first; r < rows.last; ++r)
-          for (int64_t c = columns.first; c < columns.last; ++c) sum += x[r * p.width + c];
-        result.data<T>()[plane * o.height * o.width + at] = sum / static_cast<T>((rows.last - rows.first) * (columns.last - columns.first));
-      });
-    });
-  });
-  copy_values(out, result);
-}
+cpu::PoolWindows bins_of(const Tensor& in, const Tensor& out) { return {bins(extent(in, 0), extent(out, 0)), bins(extent(in, 1), extent(out, 1))}; }
+void adaptive_into(const Tensor& self, SymIntSpan, const Tensor& out) { average_into(bins_of(self, out), self, out); }
 TensorSpec adaptive_backward_meta(const Tensor&, const Tensor& self) { return pooled_spec(self, SymInts(self.sizes()), self.dtype()); }
-void adaptive_backward_into(const Tensor& grad, const Tensor& self, const Tensor& out) {
-  DType type = wide(self.dtype());
-  Tensor g = planes_of(grad, type), result = allocate_contiguous(out.sizes(), type);
-  fill_values(result, 0);
-  Planes p = planes(self), o = planes(grad);
-  visit_wide(self.dtype(), [&]<typename T>() {
-    for_each_plane(p.count, p.height * p.width, [&](int64_t plane) {
-      T* to = result.data<T>() + plane * p.height * p.width;
-      for_each_bin(p, o, [&](int64_t at, Span rows, Span columns) {
-        T share = g.data<T>()[plane * o.height * o.width + at] / static_cast<T>((rows.last - rows.first) * (columns.last - columns.first));
-        for (int64_t r = rows.first; r < rows.last; ++r)
-          for (int64_t c = columns.first; c < columns.last; ++c) to[r * p.width + c] += share;
-      });
-    });
-  });
-  copy_values(out, result);
-}
+void adaptive_backward_into(const Tensor& grad, const Tensor& self, const Tensor& out) { average_backward_into(bins_of(self, grad), grad, self, out); }
 Tensor adaptive_composite(const Tensor& self, SymIntSpan output_size) {
   require(output_size.size() == 2, "adaptive_avg_pool2d: output_size must be 2");
   if (guard_or(output_size[0] == 1, false) && guard_or(output_size[1] == 1, false)) {

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include "weft/core/typed_value.h"
+
+namespace weft {
+
+// A function of any signature, as those see it who know only Values.
+using ValueFunction = std::function<Value(std::span<const Value>)>;
+
+namespace detail {
+
+// What an argument is kept as while the call lasts: views need something to look at.
+template <typename Argument>
+struct KeptArgument {
+  using Type = std::remove_cvref_t<Argument>;
+};
+template <>
+struct KeptArgument<std::string_view> {
+  using Type = std::string;
+};
+template <typename T>
+struct KeptArgument<std::span<const T>> {
+  using Type = std::vector<T>;
+};
+
+template <typename Argument, typename Kept>
+decltype(auto) passed(Kept& kept) {
+  if constexpr (std::is_same_v<std::remove_cvref_t<Argument>, Kept>) return static_cast<Argument&&>(kept);
+  else return Argument(kept);
+}
+
+void check_argument_count(size_t expected, size_t got);
+
+template <typename Argument>
+auto argument_at(std::span<const Value> arguments, size_t i) {
+  const Place place{nullptr, Place::Kind::kArgument, i};
+  return value_at<typename KeptArgument<Argument>::Type>(arguments[i], &place);
+}
+
+template <typename Result, typename... Arguments>
+ValueFunction adapt(std::function<Result(Arguments...)> f) {
+  return [f = std::move(f)](std::span<const Value> values) -> Value {
+    check_argument_count(sizeof...(Arguments), values.size());
+    return [&]<size_t... i>(std::index_sequence<i...>) -> Value {
+      // Braces convert in order, so that the first wrong argument is the one reported.
+      std::tuple<typename KeptArgument<Arguments>::Type...> kept{argument_at<Arguments>(values, i)...};
+      if constexpr (std::is_void_v<Result>) {
+        f(passed<Arguments>(std::get<i>(kept))...);
+        return {};
+      } else {
+        return to_value<std::remove_cvref_t<Result>>(f(passed<Arguments>(std::get<i>(kept))...));
+      }
+    }(std::index_sequence_for<Arguments...>());
+  };
+}
+
+template <typename F>
+concept HasOneSignature = requires(F f) { std::function(f); };
+
+}  // namespace detail
+
+// Adapts a function whose signature says its types. Wrong arguments are an error that names their place:
+// `argument 1['a'][0]: expected a tensor but got an integer (3)`. A function that returns nothing gives None.
+//   ValueFunction f = make_callable([](const Tensor& x, std::optional<double> scale) { return x *
+//   scale.value_or(1); });
+template <typename F>
+ValueFunction make_callable(F f) {
+  static_assert(detail::HasOneSignature<F>,
+                "make_callable needs a function whose parameters have types, not `auto`");
+  return detail::adapt(std::function(std::move(f)));
+}
+
+}  // namespace weft

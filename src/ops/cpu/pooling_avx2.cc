@@ -1,0 +1,13 @@
+#include "ops/cpu/pack_avx2.h"
+#include "ops/cpu/pooling_loops.h"
+
+namespace weft::cpu::avx2 {
+extern const PoolLoops<float> pool_f32;
+extern const PoolLoops<double> pool_f64;
+extern const PoolLoops<int32_t> pool_i32;
+extern const PoolLoops<int64_t> pool_i64;
+constinit const PoolLoops<float> pool_f32 = PoolOf<float, Isa>::kLoops;
+constinit const PoolLoops<double> pool_f64 = PoolOf<double, Isa>::kLoops;
+constinit const PoolLoops<int32_t> pool_i32 = PoolOf<int32_t, Isa>::kLoops;
+constinit const PoolLoops<int64_t> pool_i64 = PoolOf<int64_t, Isa>::kLoops;
+}  // namespace weft::cpu::avx2
