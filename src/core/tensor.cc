@@ -29,12 +29,12 @@ namespace {
 
 // The bytes that a dense or strided geometry reaches; symbolic ones need no memory and count as 0.
 size_t bytes_reached(SymIntSpan sizes, SymIntSpan strides, DType dtype) {
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d].is_symbolic() || strides[d].is_symbolic() || sizes[d].plain() == 0) return 0;
   int64_t last = 0;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d].is_symbolic() || strides[d].is_symbolic()) return 0;
-    int64_t size = sizes[d].plain(), reach = 0;
-    if (size == 0) return 0;
-    bool overflow = __builtin_mul_overflow(size - 1, strides[d].plain(), &reach);
+    int64_t reach = 0;
+    bool overflow = __builtin_mul_overflow(sizes[d].plain() - 1, strides[d].plain(), &reach);
     overflow |= __builtin_add_overflow(last, reach, &last);
     require(!overflow && last <= INT64_MAX / 32, "a tensor of sizes {} and type {} needs more bytes than can be addressed",
             describe_sizes(sizes), dtype_name(dtype));

@@ -139,8 +139,15 @@ SymInts contiguous_strides(SymIntSpan sizes) {
   SymInt running = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     strides[d] = running;
-    if (sizes[d].is_symbolic()) running = running * max(sizes[d], SymInt(1));
-    else if (sizes[d].plain() > 1) running = running * sizes[d];
+    if (d == 0) break;
+    if (sizes[d].is_symbolic() || running.is_symbolic()) {
+      running = running * max(sizes[d], SymInt(1));
+      continue;
+    }
+    int64_t product = running.plain();
+    require(!__builtin_mul_overflow(product, std::max<int64_t>(sizes[d].plain(), 1), &product),
+            "a tensor of sizes {} has more elements than an int64 can count", describe_sizes(sizes));
+    running = product;
   }
   return strides;
 }

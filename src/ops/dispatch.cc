@@ -119,22 +119,25 @@ void refuse_undefined(const Operator& op, Args args) {
 Device common_device(const Operator& op, Args args) {
   std::optional<Device> common;
   const Tensor* first = nullptr;
-  auto look = [&](const Value& value) {
+  size_t first_argument = 0;
+  auto look = [&](const Value& value, size_t argument) {
     if (!value.is_tensor()) return;
     const Tensor& tensor = value.tensor_ref();
     if (common && *common != tensor.device()) {
       bool may_join = (tensor.dim() == 0 && tensor.device().is_cpu()) || (first->dim() == 0 && common->is_cpu());
-      require(may_join, "{}: expected all tensors to be on the same device, but found at least two devices, {} and {}; "
-              "move one with to(Device)", op.name(), common->to_string(), tensor.device().to_string());
+      if (!may_join) [[unlikely]]
+        fail("{}: expected all tensors to be on the same device, but found at least two devices, {} and {} (arguments '{}' and '{}'); move one with to(Device)",
+             op.name(), common->to_string(), tensor.device().to_string(), op.schema().arguments[first_argument].name, op.schema().arguments[argument].name);
       if (tensor.dim() == 0 && tensor.device().is_cpu()) return;
     }
     common = tensor.device();
     first = &tensor;
+    first_argument = argument;
   };
-  for (const Value& value : args) {
-    look(value);
-    if (value.is_sequence())
-      for (const Value& element : value.elements()) look(element);
+  for (size_t i = 0; i < args.size(); ++i) {
+    look(args[i], i);
+    if (args[i].is_sequence())
+      for (const Value& element : args[i].elements()) look(element, i);
   }
   return common.value_or(kCpu);
 }

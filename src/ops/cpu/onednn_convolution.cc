@@ -294,8 +294,8 @@ Extent choose_blocks(const Problem& p) {
   constexpr int64_t kBlockWork = 1 << 21;  // about 50 microseconds
   constexpr int64_t kMostBlocks = 16;
   constexpr int64_t kChannels = 32;  // what oneDNN's kernels keep in registers at once
-  constexpr int64_t kWeightBytes =
-      1 << 20;  // so that a block's weights stay in the cache from sample to sample
+  // So that a block's weights stay in the cache from sample to sample.
+  constexpr int64_t kWeightBytes = 1 << 20;
   const ConvolutionShape& s = p.shape;
   Extent block{s.batch, s.groups, s.in_channels, s.out_channels};
   const int64_t blocks = std::clamp<int64_t>(multiplications(s) / kBlockWork, 1, kMostBlocks);
@@ -397,12 +397,13 @@ class Blocks {
     };
     std::vector<Move> moves;
     for (const Role role : {kInput, kWeight, kOutput}) {
-      if (!is_shared_[role] || !plans_[0][0]->move[role].is_needed()) continue;
+      if (!is_shared_[role]) continue;
       const int64_t count = role == kWeight ? slices_ : batches_;
       for (int64_t i = 0; i < count; ++i) {
         const int64_t batch = role == kWeight ? 0 : i, slice = role == kWeight ? i : 0;
         const Plan& plan = this->plan(batch, slice);
-        shared_[role].emplace_back(static_cast<int64_t>(plan.own[role].get_size()));
+        const bool is_moved = plan.move[role].is_needed();
+        shared_[role].emplace_back(is_moved ? static_cast<int64_t>(plan.own[role].get_size()) : 0);
         const float* from = p_.operands[role].data + user_offset(p_, start(batch, slice), role);
         for (const Piece& piece : plan.pieces[role])
           moves.push_back({&piece, from + piece.user_offset, shared_[role].back().as<float>()});
@@ -452,9 +453,8 @@ class Blocks {
   const Extent main_;
   int64_t batches_ = 1, slices_ = 1;
   std::array<bool, kRoles> is_shared_{};
-  std::shared_ptr<const Plan> plans_[2][2];  // [the last batch?][the last slice?]
-  std::array<std::vector<Scratch>, kRoles>
-      shared_;  // one for every block of samples; for weights, of channels
+  std::shared_ptr<const Plan> plans_[2][2];          // [the last batch?][the last slice?]
+  std::array<std::vector<Scratch>, kRoles> shared_;  // for each block of samples; weights: of channels
 };
 
 bool run_problem(const Problem& problem) {
