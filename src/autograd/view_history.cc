@@ -7,7 +7,9 @@
 namespace weft::autograd {
 
 namespace {
-Tensor view_of(const Operator* op, std::vector<Value> args, int output, const Tensor& source) {
+using ViewArgs = decltype(ViewStep::args);
+
+Tensor view_of(const Operator* op, ViewArgs args, int output, const Tensor& source) {
   args[0] = source;
   Value result = call(*op, args);
   return output >= 0 ? result.elements()[static_cast<size_t>(output)].to_tensor() : result.to_tensor();
@@ -75,7 +77,7 @@ class CopySlices final : public GradNode {
   // The view's story without its base: the base's history is this node, which must not own itself.
   struct Step {
     const Operator* op;
-    std::vector<Value> args;
+    ViewArgs args;
     int output;
   };
   std::vector<Step> steps_;
