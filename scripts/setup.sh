@@ -1,4 +1,4 @@
-# Shared by ./test and ./demo: installs what is missing, configures and builds. Sourced, never run.
+# Shared by ./test, ./demo and ./bench: installs what is missing, configures and builds. Sourced, never run.
 
 # What a build and its tests need, by Debian's names.
 packages=(

@@ -10,6 +10,7 @@
 #include "weft/base/function_ref.h"
 #include "weft/base/json.h"
 #include "weft/base/numbers.h"
+#include "weft/base/object_pool.h"
 #include "weft/base/parallel.h"
 #include "weft/base/random.h"
 #include "weft/base/ref.h"

@@ -111,11 +111,14 @@ void OpNode::release_saved() {
 }
 
 std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads) {
-  require(!released_,
-          "Trying to backward through the graph a second time (or directly access saved tensors after they have already "
-          "been freed): {} was run before. Specify retain_graph=true if you need to backward through the graph a second "
-          "time.",
-          name());
+  if (released_) [[unlikely]]
+    fail(
+        "Trying to backward through the graph a second time (or directly access saved tensors after they "
+        "have already "
+        "been freed): {} was run before. Specify retain_graph=true if you need to backward through the graph "
+        "a second "
+        "time.",
+        name());
   bool any = false;
   for (const Tensor& grad : grads) any |= grad.defined();
   std::vector<Tensor> flat(next.size());
@@ -123,8 +126,9 @@ std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads) {
   grads_ = std::move(grads);
   Grads given = op_.def().vjp.rule(*this);
   grads_.clear();
-  invariant(given.size() == tensors_.size(), "the vjp of {} gave {} gradients for {} tensor arguments", op_.name(),
-            given.size(), tensors_.size());
+  if (given.size() != tensors_.size()) [[unlikely]]
+    invariant(false, "the vjp of {} gave {} gradients for {} tensor arguments", op_.name(), given.size(),
+              tensors_.size());
   for (size_t i = 0; i < given.size(); ++i) {
     const TensorArgument& t = tensors_[i];
     if (!t.is_list) {
@@ -143,7 +147,9 @@ const OpNode::TensorArgument& OpNode::find(int argument) const {
 }
 
 void OpNode::check_declared(bool declared, const char* what, int index) const {
-  invariant(declared, "the vjp of {} reads {} {}, which it does not declare in .saves", op_.name(), what, index);
+  if (!declared) [[unlikely]]
+    invariant(false, "the vjp of {} reads {} {}, which it does not declare in .saves", op_.name(), what,
+              index);
 }
 
 const Tensor& OpNode::grad(int result) const { return grads_[static_cast<size_t>(result)]; }

@@ -54,13 +54,14 @@ Value record_not_implemented(const Operator& op, Args args, FunctionRef<Value(Ar
 }
 
 Value record_functional(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
-  Ref<OpNode> node(new OpNode(op, args));
-  node->connect(args);
-  node->save_inputs(args);
-  note_forward_call(*node);
+  Ref<GradNode> owner = make_ref<OpNode>(op, args);
+  auto& node = static_cast<OpNode&>(*owner);
+  node.connect(args);
+  node.save_inputs(args);
+  note_forward_call(node);
   Value result = call_below(args);
-  set_histories(node, op.def().vjp.differentiable_results, args, result);
-  node->save_outputs(result);
+  set_histories(owner, op.def().vjp.differentiable_results, args, result);
+  node.save_outputs(result);
   return result;
 }
 
@@ -82,7 +83,7 @@ Value record_inplace(const Operator& op, Args args, FunctionRef<Value(Args)> cal
     require(functional.has(Traits::kNotDifferentiable), "{}: the derivative of the in-place form is not implemented", op.name());
     return call_below(args);
   }
-  Ref<OpNode> node(new OpNode(functional, args));
+  auto node = make_ref<OpNode>(functional, args);
   node->connect(args);
   node->save_inputs(args);
   // The call writes over the values that the rule wants to see: keep a copy of them.

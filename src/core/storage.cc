@@ -8,18 +8,24 @@
 
 namespace weft {
 
+Ref<Storage> Storage::make(void* data, size_t bytes, Device device, bool has_memory) {
+  auto* storage = new Storage(data, bytes, device, has_memory);
+  storage->start_count();
+  return Ref<Storage>::adopt(storage);
+}
+
 Ref<Storage> Storage::allocate(size_t bytes, Device device) {
   if (device.is_meta()) return without_memory(bytes, device);
   void* data = bytes ? allocator_for(device).allocate(bytes) : nullptr;
-  return Ref<Storage>(new Storage(data, bytes, device, true));
+  return make(data, bytes, device, true);
 }
 
 Ref<Storage> Storage::without_memory(size_t bytes, Device device) {
-  return Ref<Storage>(new Storage(nullptr, bytes, device, false));
+  return make(nullptr, bytes, device, false);
 }
 
 Ref<Storage> Storage::borrow(void* data, size_t bytes, Device device, void (*release)(void*), void* context) {
-  Ref<Storage> storage(new Storage(data, bytes, device, true));
+  Ref<Storage> storage = make(data, bytes, device, true);
   storage->release_ = release ? release : [](void*) {};  // what marks it as borrowed
   storage->context_ = context;
   return storage;

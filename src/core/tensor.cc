@@ -51,12 +51,11 @@ void refuse_negative_sizes(SymIntSpan sizes) {
 
 }  // namespace
 
-Tensor allocate(const TensorSpec& spec) {
+Tensor allocate(TensorSpec spec) {
   refuse_negative_sizes(spec.sizes);
   size_t bytes = bytes_reached(spec.sizes, spec.strides, spec.dtype);
-  auto impl = make_ref<TensorImpl>(Storage::allocate(bytes, spec.device), spec.dtype, spec.device);
-  impl->set_geometry(spec.sizes, spec.strides);
-  return Tensor(std::move(impl));
+  return Tensor(make_ref<TensorImpl>(Storage::allocate(bytes, spec.device), spec.dtype, spec.device,
+                                     std::move(spec.sizes), std::move(spec.strides)));
 }
 
 Tensor allocate_contiguous(SymIntSpan sizes, DType dtype, Device device) {
@@ -74,12 +73,16 @@ Tensor allocate_contiguous(SymIntSpan sizes, DType dtype, Device device) {
 }
 
 Tensor alias_with(const Tensor& source, SymIntSpan sizes, SymIntSpan strides, const SymInt& offset) {
-  auto impl = make_ref<TensorImpl>(source.storage(), source.dtype(), source.device());
+  return alias_with(source, SymInts(sizes), SymInts(strides), offset);
+}
+
+Tensor alias_with(const Tensor& source, SymInts&& sizes, SymInts&& strides, SymInt offset) {
+  auto impl = make_ref<TensorImpl>(source.storage(), source.dtype(), source.device(), std::move(sizes),
+                                   std::move(strides), std::move(offset));
   constexpr uint32_t kept = tensor_flag::kConjugate | tensor_flag::kNegative | layer::kFake | layer::kKernelDetour |
                             tensor_flag::kInference;
   impl->clear_flags(tensor_flag::kInference);  // as its source, whatever the mode
   impl->set_flags(source.flags() & kept);
-  impl->set_geometry(sizes, strides, offset);
   return Tensor(std::move(impl));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 
 #include "weft/base/error.h"
 #include "weft/core/tensor.h"
@@ -17,8 +18,24 @@ constinit thread_local uint32_t detail::new_tensor_flags = 0;
 TensorImpl::TensorImpl(Ref<Storage> storage, DType dtype, Device device)
     : flags_(detail::new_tensor_flags | (device.is_cpu() ? 0 : layer::kKernelDetour)), dtype_(dtype), device_(device), storage_(std::move(storage)) {}
 
+TensorImpl::TensorImpl(Ref<Storage> storage, DType dtype, Device device, SymInts&& sizes, SymInts&& strides,
+                       SymInt offset)
+    : flags_(detail::new_tensor_flags | (device.is_cpu() ? 0 : layer::kKernelDetour)),
+      dtype_(dtype),
+      device_(device),
+      storage_(std::move(storage)),
+      offset_(std::move(offset)),
+      sizes_(std::move(sizes)),
+      strides_(std::move(strides)) {
+  invariant(sizes_.size() == strides_.size(), "{} sizes but {} strides", sizes_.size(), strides_.size());
+  note_symbolic();
+}
+
 TensorImpl::~TensorImpl() {
-  if (view) view->forget_view();
+  if (!view) return;
+  // A step that nobody else keeps takes itself off the base's list: one lock instead of two.
+  if (view->use_count() == 1) view.reset();
+  else view->forget_view();
 }
 
 SymInt TensorImpl::numel() const {
@@ -47,19 +64,31 @@ void TensorImpl::note_symbolic() {
   }
 }
 
+bool TensorImpl::looks_inside(SymIntSpan list) const noexcept {
+  auto is_part = [&](const SymInts& own) {
+    return std::greater_equal<>()(list.data(), own.begin()) && std::less<>()(list.data(), own.end());
+  };
+  return is_part(sizes_) || is_part(strides_);
+}
+
 void TensorImpl::set_geometry(SymIntSpan sizes, SymIntSpan strides, SymInt offset) {
   invariant(sizes.size() == strides.size(), "{} sizes but {} strides", sizes.size(), strides.size());
-  // The spans may look into this very tensor.
-  SymInts new_sizes(sizes), new_strides(strides);
-  sizes_ = std::move(new_sizes);
-  strides_ = std::move(new_strides);
+  if (looks_inside(sizes) || looks_inside(strides)) {
+    SymInts new_sizes(sizes), new_strides(strides);
+    sizes_ = std::move(new_sizes);
+    strides_ = std::move(new_strides);
+  } else {
+    sizes_.assign(sizes.begin(), sizes.end());
+    strides_.assign(strides.begin(), strides.end());
+  }
   offset_ = std::move(offset);
   layout_ = 0;
   note_symbolic();
 }
 
 void TensorImpl::set_contiguous(SymIntSpan sizes) {
-  if (sizes.data() != sizes_.data()) sizes_ = SymInts(sizes);
+  if (looks_inside(sizes)) sizes_ = SymInts(sizes);
+  else sizes_.assign(sizes.begin(), sizes.end());
   offset_ = 0;
   strides_ = contiguous_strides(this->sizes());
   note_symbolic();
@@ -134,8 +163,27 @@ uint64_t TensorImpl::serial() const {
   return serial_;
 }
 
+namespace {
+
+// `strides` in row-major order; false, with nothing decided, where a size is symbolic or the product
+// overflows.
+bool try_plain_strides(SymIntSpan sizes, SymInts& strides) {
+  int64_t running = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    strides[d] = running;
+    if (sizes[d].is_symbolic()) return false;
+    int64_t size = sizes[d].plain();
+    if (size > 1 && __builtin_mul_overflow(running, size, &running)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 SymInts contiguous_strides(SymIntSpan sizes) {
   SymInts strides(sizes.size());
+  if (try_plain_strides(sizes, strides)) [[likely]]
+    return strides;
   SymInt running = 1;
   for (size_t d = sizes.size(); d-- > 0;) {
     strides[d] = running;

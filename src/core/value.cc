@@ -59,9 +59,15 @@ void visit_counted(Value::Kind kind, void* counted, F f) {
 }  // namespace
 
 void Value::add_ref() const noexcept {
+  if (is_tensor()) [[likely]]
+    return tensor_ref().impl()->add_ref();
   visit_counted(kind_, payload_.counted, [](auto* object) { object->add_ref(); });
 }
 void Value::drop() noexcept {
+  if (is_tensor()) [[likely]] {
+    Ref<TensorImpl>::adopt(tensor_ref().impl());  // gone at once
+    return;
+  }
   visit_counted(kind_, payload_.counted, []<typename T>(T* object) {
     if (object->drop_ref()) T::release_last(object);
   });
@@ -193,10 +199,11 @@ MemoryFormat Value::to_memory_format() const {
   if (kind_ != Kind::kMemoryFormat) wrong_kind("a memory format");
   return static_cast<MemoryFormat>(payload_.integer);
 }
-Tensor Value::to_tensor() const {
-  if (kind_ == Kind::kNone) return {};
-  if (kind_ != Kind::kTensor) wrong_kind("a tensor");
-  return tensor_ref();
+Tensor Value::to_tensor() const& { return as_tensor(); }
+const Tensor& Value::undefined_tensor() const {
+  static const Tensor undefined;
+  if (kind_ != Kind::kNone) wrong_kind("a tensor");
+  return undefined;
 }
 SymInt Value::to_sym_int() const {
   if (kind_ == Kind::kSymInt) return unboxed<SymInt>(payload_.counted);

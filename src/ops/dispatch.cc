@@ -72,7 +72,7 @@ void bump_versions(const Operator& op, Args args) {
   }
 }
 
-void note_view(const Operator& op, const Tensor& source, const Tensor& view, std::vector<Value> args, int output) {
+void note_view(const Operator& op, const Tensor& source, const Tensor& view, Args args, int output) {
   // A result that is its argument itself (a no-op contiguous) is no view of it.
   if (view.is_same(source) || source.is_inference()) return;
   // A detached tensor shares memory but no history.
@@ -82,7 +82,8 @@ void note_view(const Operator& op, const Tensor& source, const Tensor& view, std
   step->base = before ? before->base : source;
   step->previous = before;
   step->op = &op;
-  step->args = std::move(args);
+  step->args.assign(args.begin(), args.end());
+  step->args[0] = Value();
   step->output = output;
   step->creation = layer_state().inference_mode ? ViewCreation::kInference
                    : output >= 0               ? ViewCreation::kMultiOutput
@@ -97,9 +98,7 @@ void note_views(const Operator& op, Args args, const Value& result) {
   const Tensor& source = args[0].tensor_ref();
   auto note = [&](const Value& view, int output) {
     if (!view.is_tensor() || view.tensor_ref().storage() != source.storage()) return;  // it had to copy
-    std::vector<Value> kept(args.begin(), args.end());
-    kept[0] = Value();
-    note_view(op, source, view.tensor_ref(), std::move(kept), output);
+    note_view(op, source, view.tensor_ref(), args, output);
   };
   if (!result.is_sequence()) return note(result, -1);
   int output = 0;
@@ -111,8 +110,8 @@ namespace {
 void refuse_undefined(const Operator& op, Args args) {
   const Schema& schema = op.schema();
   for (size_t i = 0; i < args.size(); ++i)
-    require(!(args[i].is_none() && schema.arguments[i].type.kind() == Type::Kind::kTensor),
-            "{}: argument '{}' is an undefined tensor", op.name(), schema.arguments[i].name);
+    if (args[i].is_none() && schema.arguments[i].type.kind() == Type::Kind::kTensor) [[unlikely]]
+      fail("{}: argument '{}' is an undefined tensor", op.name(), schema.arguments[i].name);
 }
 
 // Every tensor with more than 0 dims must be on one device; a 0-dim CPU tensor may join any other.

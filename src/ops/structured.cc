@@ -10,9 +10,9 @@
 namespace weft {
 
 void check_inplace(const TensorSpec& spec, const Tensor& self) {
-  require(can_cast(spec.dtype, self.dtype()),
-          "result type {} can't be cast to the desired output type {}; the in-place target is {}", dtype_name(spec.dtype),
-          dtype_name(self.dtype()), describe(self));
+  if (!can_cast(spec.dtype, self.dtype())) [[unlikely]]
+    fail("result type {} can't be cast to the desired output type {}; the in-place target is {}",
+         dtype_name(spec.dtype), dtype_name(self.dtype()), describe(self));
   require(same_sizes(spec.sizes, self.sizes()),
           "output with shape {} doesn't match the broadcast shape {}; an in-place operator cannot grow its target",
           describe_sizes(self.sizes()), describe_sizes(spec.sizes));
@@ -38,8 +38,9 @@ void prepare_out(const TensorSpec& spec, const Tensor& out) {
   require(out.defined(), "the out= tensor is undefined");
   if (spec.device != out.device())
     fail("Expected out tensor to have device {}, but got {} instead", spec.device.to_string(), out.device().to_string());
-  require(can_cast(spec.dtype, out.dtype()), "result type {} can't be cast to the desired output type {}",
-          dtype_name(spec.dtype), dtype_name(out.dtype()));
+  if (!can_cast(spec.dtype, out.dtype())) [[unlikely]]
+    fail("result type {} can't be cast to the desired output type {}", dtype_name(spec.dtype),
+         dtype_name(out.dtype()));
   if (!same_sizes(spec.sizes, out.sizes())) resize_to(spec, out);
 }
 

@@ -17,7 +17,7 @@ std::vector<const ViewStep*> steps_to(const Ref<ViewStep>& last) {
 }
 
 Tensor apply(const ViewStep& step, const Tensor& source) {
-  std::vector<Value> args = step.args;
+  std::vector<Value> args(step.args.begin(), step.args.end());
   args[0] = source;
   Value result = call(*step.op, args);
   return step.output < 0 ? result.to_tensor()

@@ -17,6 +17,8 @@ struct Edge {
   uint32_t result = 0;
   explicit operator bool() const { return static_cast<bool>(node); }
 };
+template <>
+inline constexpr bool is_relocatable<Edge> = true;
 
 // What backward knows of a forward result: incoming gradients are summed and cast to it.
 struct ResultShape {
@@ -26,7 +28,7 @@ struct ResultShape {
 };
 
 // Where a `.grad` is kept; the tape may hold on to it without holding the tensor.
-struct GradSlot : RefCounted {
+struct GradSlot : RefCounted, Pooled {
   Tensor grad;
 };
 
@@ -47,7 +49,7 @@ struct NodeHooks {
 
 // One recorded call on the tape. `apply` turns gradients of its results into gradients of its inputs, which go
 // along `next`. Nodes are freed iteratively: a chain of a million does not recurse.
-class GradNode : public RefCounted {
+class GradNode : public RefCounted, public Pooled {
  public:
   GradNode();
   virtual ~GradNode();
@@ -61,7 +63,7 @@ class GradNode : public RefCounted {
   // Whether anything of it may still be asked for input i (set by the engine when only some inputs are needed).
   bool wants_input(size_t i) const { return i < next.size() && static_cast<bool>(next[i]); }
 
-  std::vector<Edge> next;             // one for each differentiable input; null where no gradient is wanted
+  SmallVector<Edge, 2> next;  // one for each differentiable input; null where no gradient is wanted
   SmallVector<ResultShape, 1> results;
   std::unique_ptr<NodeHooks> hooks;
   std::unique_ptr<std::string> forward_trace;  // in anomaly mode: where the forward call was made
@@ -71,7 +73,7 @@ class GradNode : public RefCounted {
 };
 
 // The autograd state of a tensor: of a leaf, or of a result with its place on the tape.
-struct VariableMeta final : AutogradMeta {
+struct VariableMeta final : AutogradMeta, Pooled {
   Ref<GradNode> grad_fn;
   uint32_t result = 0;
   Ref<GradSlot> slot;          // made on first use, like the next

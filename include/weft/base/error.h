@@ -89,6 +89,11 @@ struct Located {
   // NOLINTNEXTLINE(google-explicit-constructor): a literal converts silently by design.
   Located(const Text& text, std::source_location where = std::source_location::current())
       : text(text), where(where) {}
+  // A literal, whose length is known without a look at it.
+  template <size_t n>
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  constexpr Located(const char (&text)[n], std::source_location where = std::source_location::current())
+      : text(text, n - 1), where(where) {}
   std::string_view text;
   std::source_location where;
 };

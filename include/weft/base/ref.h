@@ -14,6 +14,8 @@ class RefCounted {
   RefCounted(const RefCounted&) : count_(0) {}
   RefCounted& operator=(const RefCounted&) { return *this; }
 
+  // The first reference of an object that nobody else knows yet.
+  void start_count() const noexcept { count_.store(1, std::memory_order_relaxed); }
   void add_ref() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   // True when this was the last reference.
   bool drop_ref() const noexcept {
@@ -84,7 +86,9 @@ class Ref {
 
 template <typename T, typename... Args>
 Ref<T> make_ref(Args&&... args) {
-  return Ref<T>(new T(std::forward<Args>(args)...));
+  T* object = new T(std::forward<Args>(args)...);
+  object->start_count();
+  return Ref<T>::adopt(object);
 }
 
 }  // namespace weft

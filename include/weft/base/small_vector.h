@@ -1,12 +1,20 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 namespace weft {
+
+// Whether moving an object and ending the old one comes to copying its bytes. Types of which this holds,
+// though the language cannot know, say so beside their definition.
+template <typename T>
+inline constexpr bool is_relocatable = std::is_trivially_copyable_v<T>;
 
 // A vector whose first `n` elements live inside it: sizes, strides and argument lists are nearly always short.
 template <typename T, size_t n>
@@ -21,8 +29,7 @@ class SmallVector {
   template <typename It>
     requires requires(It it) { *it; }
   SmallVector(It first, It last) : SmallVector() {
-    reserve(static_cast<size_t>(last - first));
-    for (; first != last; ++first) push_back(*first);
+    append(first, last);
   }
   template <typename Range>
     requires requires(const Range& r) {
@@ -35,19 +42,24 @@ class SmallVector {
   SmallVector& operator=(const SmallVector& other) {
     if (this != &other) {
       SmallVector copy(other);
-      clear_and_free();
+      clear();
+      free_heap();
       take(copy);
     }
     return *this;
   }
   SmallVector& operator=(SmallVector&& other) noexcept {
     if (this != &other) {
-      clear_and_free();
+      clear();
+      free_heap();
       take(other);
     }
     return *this;
   }
-  ~SmallVector() { clear_and_free(); }
+  ~SmallVector() {
+    std::destroy_n(data_, size_);
+    free_heap();
+  }
 
   T* data() noexcept { return data_; }
   const T* data() const noexcept { return data_; }
@@ -73,9 +85,9 @@ class SmallVector {
   }
   template <typename... Args>
   T& emplace_back(Args&&... args) {
-    if (size_ == capacity_) {
+    if (size_ == capacity_) [[unlikely]] {
       T value(std::forward<Args>(args)...);  // an argument may live in this vector
-      grow(2 * capacity_);
+      grow(2 * size_t{capacity_});
       return *new (data_ + size_++) T(std::move(value));
     }
     return *new (data_ + size_++) T(std::forward<Args>(args)...);
@@ -105,8 +117,19 @@ class SmallVector {
     std::destroy_n(data_, size_);
     size_ = 0;
   }
+  // Replaces the elements by those of [first, last), which must not be its own.
+  template <typename It>
+  void assign(It first, It last) {
+    clear();
+    append(first, last);
+  }
 
  private:
+  template <typename It>
+  void append(It first, It last) {
+    reserve(size_ + static_cast<size_t>(last - first));
+    for (; first != last; ++first) new (data_ + size_++) T(*first);
+  }
   T* inline_data() noexcept { return reinterpret_cast<T*>(inline_); }
   bool is_inline() const noexcept { return reinterpret_cast<const unsigned char*>(data_) == inline_; }
   void grow(size_t capacity) {
@@ -115,32 +138,41 @@ class SmallVector {
     std::destroy_n(data_, size_);
     free_heap();
     data_ = data;
-    capacity_ = capacity;
+    capacity_ = static_cast<uint32_t>(capacity);
   }
+  // Leaves no elements and no memory of its own: what `take` and the destructor begin and end with.
   void free_heap() noexcept {
-    if (!is_inline()) ::operator delete(data_, std::align_val_t(alignof(T)));
-  }
-  void clear_and_free() noexcept {
-    clear();
-    free_heap();
+    if (is_inline()) return;
+    ::operator delete(data_, std::align_val_t(alignof(T)));
     data_ = inline_data();
     capacity_ = n;
   }
+  // Moves all of `other` here; this vector is empty and inline.
   void take(SmallVector& other) noexcept {
-    if (other.is_inline()) {
-      std::uninitialized_move_n(other.data_, other.size_, data_);
-      size_ = other.size_;
-      other.clear();
-    } else {
+    if (!other.is_inline()) {
       data_ = std::exchange(other.data_, other.inline_data());
-      size_ = std::exchange(other.size_, 0);
       capacity_ = std::exchange(other.capacity_, n);
+    } else if constexpr (is_relocatable<T>) {
+      // All of it, used or not: a copy of a fixed size takes a few instructions, one of a varying size a
+      // call.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+      std::memcpy(inline_, other.inline_, sizeof(inline_));
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+    } else {
+      std::uninitialized_move_n(other.data_, other.size_, data_);
+      std::destroy_n(other.data_, other.size_);
     }
+    size_ = std::exchange(other.size_, 0);
   }
 
   T* data_;
-  size_t size_ = 0;
-  size_t capacity_ = n;
+  uint32_t size_ = 0;
+  uint32_t capacity_ = n;
   alignas(T) unsigned char inline_[n * sizeof(T)];
 };
 

@@ -4,13 +4,14 @@
 #include <cstdint>
 
 #include "weft/base/device.h"
+#include "weft/base/object_pool.h"
 #include "weft/base/ref.h"
 
 namespace weft {
 
 // A block of bytes that tensors view. It may have no memory (`meta` and fake tensors): identity, size and
 // version are there all the same, so that aliasing is known without data.
-class Storage final : public RefCounted {
+class Storage final : public RefCounted, public Pooled {
  public:
   // Owned memory of `bytes` bytes on `device`, 64-byte aligned and uninitialised.
   static Ref<Storage> allocate(size_t bytes, Device device);
@@ -35,6 +36,7 @@ class Storage final : public RefCounted {
   void bump_version() noexcept { ++version_; }
 
  private:
+  static Ref<Storage> make(void* data, size_t bytes, Device device, bool has_memory);
   Storage(void* data, size_t bytes, Device device, bool has_memory)
       : data_(data), bytes_(bytes), device_(device), has_memory_(has_memory) {}
 

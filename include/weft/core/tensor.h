@@ -24,7 +24,8 @@ class Tensor {
 
   bool defined() const noexcept { return static_cast<bool>(impl_); }
   TensorImpl* impl() const noexcept { return impl_.get(); }
-  const Ref<TensorImpl>& ref() const noexcept { return impl_; }
+  const Ref<TensorImpl>& ref() const& noexcept { return impl_; }
+  Ref<TensorImpl> ref() && noexcept { return std::move(impl_); }
   // The very same tensor, not merely equal values.
   bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
   uint32_t flags() const noexcept { return impl_ ? impl_->flags() : 0; }
@@ -101,11 +102,12 @@ struct TensorSpec {
 // A spec with row-major strides.
 TensorSpec contiguous_spec(SymIntSpan sizes, DType dtype, Device device);
 // Fresh memory for `spec`, uninitialised.
-Tensor allocate(const TensorSpec& spec);
+Tensor allocate(TensorSpec spec);
 // The same for plain sizes and row-major strides, without a spec in between.
 Tensor allocate_contiguous(SymIntSpan sizes, DType dtype, Device device = kCpu);
 // A new tensor over the same storage with another geometry; no view relation is noted.
 Tensor alias_with(const Tensor& source, SymIntSpan sizes, SymIntSpan strides, const SymInt& offset);
+Tensor alias_with(const Tensor& source, SymInts&& sizes, SymInts&& strides, SymInt offset);
 
 // How messages write a tensor, "f32[2, 3]" or "undefined", and sizes, "[2, 3]". The text is only made when it is
 // printed: a check that passes pays nothing for its message.

@@ -6,6 +6,7 @@
 
 #include "weft/base/device.h"
 #include "weft/base/dtype.h"
+#include "weft/base/object_pool.h"
 #include "weft/base/ref.h"
 #include "weft/base/small_vector.h"
 #include "weft/core/spans.h"
@@ -69,9 +70,11 @@ namespace detail {
 extern constinit thread_local uint32_t new_tensor_flags;
 }  // namespace detail
 
-class TensorImpl final : public RefCounted {
+class TensorImpl final : public RefCounted, public Pooled {
  public:
   TensorImpl(Ref<Storage> storage, DType dtype, Device device);
+  TensorImpl(Ref<Storage> storage, DType dtype, Device device, SymInts&& sizes, SymInts&& strides,
+             SymInt offset = 0);
   ~TensorImpl();
   TensorImpl(const TensorImpl&) = delete;
 
@@ -129,6 +132,8 @@ class TensorImpl final : public RefCounted {
   enum LayoutBits : uint8_t { kContiguousKnown = 1, kContiguous = 2 };
   bool decide_contiguous() const;
   void note_symbolic();
+  // Whether a span of sizes or strides is part of this tensor's own.
+  bool looks_inside(SymIntSpan list) const noexcept;
 
   uint32_t flags_ = 0;
   DType dtype_;

@@ -115,7 +115,15 @@ class Value {
   Device to_device() const;
   Layout to_layout() const;
   MemoryFormat to_memory_format() const;
-  Tensor to_tensor() const;            // None is the undefined tensor
+  Tensor to_tensor() const&;  // None is the undefined tensor
+  Tensor to_tensor() && {
+    if (!is_tensor()) [[unlikely]]
+      return static_cast<const Value&>(*this).to_tensor();
+    kind_ = Kind::kNone;
+    return Tensor(Ref<TensorImpl>::adopt(static_cast<TensorImpl*>(payload_.counted)));
+  }
+  // The same in its place, without touching its count.
+  const Tensor& as_tensor() const { return is_tensor() ? tensor_ref() : undefined_tensor(); }
   const TensorImpl* tensor_impl() const noexcept {
     return is_tensor() ? static_cast<TensorImpl*>(payload_.counted) : nullptr;
   }
@@ -148,6 +156,7 @@ class Value {
   void add_ref() const noexcept;
   void drop() noexcept;
   [[noreturn]] void wrong_kind(const char* wanted) const;
+  const Tensor& undefined_tensor() const;
 
   union Payload {
     int64_t integer;

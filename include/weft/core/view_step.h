@@ -1,8 +1,8 @@
 #pragma once
 
-#include <vector>
-
 #include "weft/base/function_ref.h"
+#include "weft/base/object_pool.h"
+#include "weft/base/small_vector.h"
 #include "weft/core/value.h"
 
 namespace weft {
@@ -14,11 +14,11 @@ enum class ViewCreation : uint8_t { kDefault, kNoGrad, kInference, kMultiOutput,
 
 // How a view was made: by `op` from the previous view or, at the chain's start, from the base. Replaying the
 // chain on a new base gives the same view of it, whatever layers the base lives in.
-struct ViewStep : RefCounted {
+struct ViewStep : RefCounted, Pooled {
   Tensor base;                 // never a view itself
   Ref<ViewStep> previous;      // null when made from the base directly
   const Operator* op = nullptr;
-  std::vector<Value> args;     // in schema order, the viewed argument left None
+  SmallVector<Value, 4> args;  // in schema order, the viewed argument left None
   int output = -1;             // which result of an operator with several (split, unbind)
   ViewCreation creation = ViewCreation::kDefault;
 

@@ -31,7 +31,6 @@ WEFT_UNBOX_BY(DType, to_dtype);
 WEFT_UNBOX_BY(Device, to_device);
 WEFT_UNBOX_BY(Layout, to_layout);
 WEFT_UNBOX_BY(MemoryFormat, to_memory_format);
-WEFT_UNBOX_BY(Tensor, to_tensor);
 WEFT_UNBOX_BY(SymInt, to_sym_int);
 WEFT_UNBOX_BY(SymFloat, to_sym_float);
 WEFT_UNBOX_BY(SymBool, to_sym_bool);
@@ -39,6 +38,14 @@ WEFT_UNBOX_BY(Scalar, to_scalar);
 WEFT_UNBOX_BY(std::string_view, to_string_view);
 WEFT_UNBOX_BY(Generator, to_generator);
 #undef WEFT_UNBOX_BY
+
+// Tensors are read where they are, without touching their counts.
+template <>
+struct Unboxed<Tensor> {
+  explicit Unboxed(const Value& v) : tensor(v.as_tensor()) {}
+  const Tensor& get() { return tensor; }
+  const Tensor& tensor;
+};
 
 template <typename T>
 struct Unboxed<std::optional<T>> {
@@ -111,6 +118,10 @@ struct Result {
   static R from(Value v) { return Unboxed<R>(v).get(); }
 };
 template <>
+struct Result<Tensor> {
+  static Tensor from(Value v) { return std::move(v).to_tensor(); }
+};
+template <>
 struct Result<void> {
   static void from(const Value&) {}
 };
@@ -138,6 +149,7 @@ template <typename T>
 Value box(const T& value) {
   return Value(value);
 }
+inline Value box(Tensor&& tensor) { return Value(std::move(tensor)); }
 template <typename T>
 Value box(const ListSpan<T>& list) {
   return Value::list_of(list);

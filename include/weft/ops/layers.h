@@ -117,15 +117,16 @@ Value run_kernel(const Operator& op, Args args);
 // identity: one more version for each written argument, and how each view was made.
 void note_views(const Operator& op, Args args, const Value& result);
 void bump_versions(const Operator& op, Args args);
-void note_view(const Operator& op, const Tensor& source, const Tensor& view, std::vector<Value> args, int output);
+// `args` in schema order, of which the first, the viewed tensor, is not kept.
+void note_view(const Operator& op, const Tensor& source, const Tensor& view, Args args, int output);
 
 inline void note_typed_views(const Operator& op, const Tensor& source, const Tensor& view, std::initializer_list<Value> args) {
-  if (view.storage() == source.storage()) note_view(op, source, view, std::vector<Value>(args), -1);
+  if (view.storage() == source.storage()) note_view(op, source, view, Args(args.begin(), args.size()), -1);
 }
 inline void note_typed_views(const Operator& op, const Tensor& source, const std::vector<Tensor>& views,
                              std::initializer_list<Value> args) {
   for (size_t i = 0; i < views.size(); ++i)
-    note_view(op, source, views[i], std::vector<Value>(args), static_cast<int>(i));
+    note_view(op, source, views[i], Args(args.begin(), args.size()), static_cast<int>(i));
 }
 
 // A typed call that could not take the fast path.

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/base/small_vector.h"
 
 namespace weft {
 
@@ -286,6 +287,8 @@ class SymInt {
   int64_t bits_ = 0;
 };
 static_assert(sizeof(SymInt) == 8);
+template <>
+inline constexpr bool is_relocatable<SymInt> = true;
 
 // SymInt with a built-in integer: without these, the conversions in both directions would be ambiguous.
 #define WEFT_SYM_MIXED(Result, op)           \

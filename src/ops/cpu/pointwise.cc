@@ -95,20 +95,34 @@ inline bool has_loop_dtypes(const PointwiseKernel& kernel, DType compute, std::s
   return true;
 }
 
-// All operands contiguous and of the loop's types: the loop runs on them as they are.
-inline bool try_contiguous(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
-                           std::span<const int64_t> sizes, Loop loop, const void* params) {
-  if (!has_loop_dtypes(kernel, compute, operands)) return false;
-  int64_t n = contiguous_count(operands, sizes);
-  if (n < 0) return false;
-  if (n == 0) return true;
+// Arrays of the loop's types: the loop runs on them as they are.
+inline void run_arrays(const PointwiseKernel& kernel, std::span<const Operand> operands, int64_t n, Loop loop,
+                       const void* params) {
+  if (n == 0) return;
   char* data[kMaxOperands];
   for (size_t k = 0; k < operands.size(); ++k) data[k] = operands[k].data;
   bool refused =
       n <= kThreadElements ? loop(n, data, params) : run_in_parallel(n, data, operands, loop, params);
   if (refused) [[unlikely]]
     refuse(kernel);
+}
+
+inline bool try_contiguous(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
+                           std::span<const int64_t> sizes, Loop loop, const void* params) {
+  if (!has_loop_dtypes(kernel, compute, operands)) return false;
+  int64_t n = contiguous_count(operands, sizes);
+  if (n < 0) return false;
+  run_arrays(kernel, operands, n, loop, params);
   return true;
+}
+
+// The loop of the kernel; an error where there is none, or where the call does not fit it.
+inline Loop loop_of(const PointwiseKernel& kernel, DType compute, size_t operands, size_t params) {
+  Loop loop = kernel.loops[static_cast<int>(active_isa())]->loops[static_cast<int>(compute)];
+  if (!loop || operands != static_cast<size_t>(kernel.inputs + kernel.outputs) ||
+      params != static_cast<size_t>(kernel.params)) [[unlikely]]
+    reject(kernel, compute, operands, params);
+  return loop;
 }
 
 [[gnu::noinline]] void run_general(const PointwiseKernel& kernel, DType compute,
@@ -137,13 +151,19 @@ struct FillValue {
 
 void run_pointwise(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
                    std::span<const int64_t> sizes, std::span<const ParamValue> params) {
-  Loop loop = kernel.loops[static_cast<int>(active_isa())]->loops[static_cast<int>(compute)];
-  if (!loop || operands.size() != static_cast<size_t>(kernel.inputs + kernel.outputs) ||
-      params.size() != static_cast<size_t>(kernel.params)) [[unlikely]]
-    reject(kernel, compute, operands.size(), params.size());
+  Loop loop = loop_of(kernel, compute, operands.size(), params.size());
   ParamBuffer buffer(params, param_dtype(compute));
   if (!try_contiguous(kernel, compute, operands, sizes, loop, buffer.bytes))
     run_general(kernel, compute, operands, sizes, loop, buffer.bytes);
+}
+
+bool run_contiguous(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
+                    int64_t n, std::span<const ParamValue> params) {
+  Loop loop = loop_of(kernel, compute, operands.size(), params.size());
+  if (!has_loop_dtypes(kernel, compute, operands)) return false;
+  ParamBuffer buffer(params, param_dtype(compute));
+  run_arrays(kernel, operands, n, loop, buffer.bytes);
+  return true;
 }
 
 void copy_strided(const Operand& dst, const Operand& src, std::span<const int64_t> sizes) {

@@ -82,6 +82,11 @@ inline constexpr int kMaxOperands = 8, kMaxParams = 4, kMaxRank = 64;
 void run_pointwise(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
                    std::span<const int64_t> sizes, std::span<const ParamValue> params = {});
 
+// The same for operands that are arrays of `n` elements; their strides are not read. False, with nothing
+// done, where some operand is not of the type that the loop computes in.
+bool run_contiguous(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
+                    int64_t n, std::span<const ParamValue> params = {});
+
 // dst = src, converted to dst's dtype. Both may have any strides.
 void copy_strided(const Operand& dst, const Operand& src, std::span<const int64_t> sizes);
 // Sets every element.

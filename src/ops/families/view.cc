@@ -85,7 +85,7 @@ Tensor permute_kernel(const Tensor& self, IntSpan dims) {
     sizes.push_back(self.sizes()[static_cast<size_t>(d)]);
     strides.push_back(self.strides()[static_cast<size_t>(d)]);
   }
-  return alias_with(self, sizes, strides, self.storage_offset());
+  return alias_with(self, std::move(sizes), std::move(strides), self.storage_offset());
 }
 Ints inverse_permutation(const Ints& order) {
   Ints inverse(order.size());
@@ -100,7 +100,7 @@ Tensor transpose_kernel(const Tensor& self, int64_t dim0, int64_t dim1) {
     std::swap(sizes[a], sizes[b]);
     std::swap(strides[a], strides[b]);
   }
-  return alias_with(self, sizes, strides, self.storage_offset());
+  return alias_with(self, std::move(sizes), std::move(strides), self.storage_offset());
 }
 Tensor t_kernel(const Tensor& self) {
   require(self.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is {}D", self.dim());
@@ -124,7 +124,7 @@ Tensor expand_kernel(const Tensor& self, SymIntSpan size, bool) {
   SymInts sizes(size), strides(size.size());
   if (rank == 0) {
     for (const SymInt& s : size) require(s.is_symbolic() || s.plain() >= 0, "expand({}, size={}): a 0-dim tensor has no size to keep", describe(self), describe_sizes(size));
-    return alias_with(self, sizes, strides, self.storage_offset());
+    return alias_with(self, std::move(sizes), std::move(strides), self.storage_offset());
   }
   for (size_t d = size.size(); d-- > 0;) {
     bool is_new = d < missing;
@@ -155,7 +155,7 @@ Tensor expand_kernel(const Tensor& self, SymIntSpan size, bool) {
             size[d].to_string(), have.to_string(), d, describe_sizes(size), describe_sizes(self.sizes()));
     check(have == size[d], "expand: the expanded size must match the existing size");
   }
-  return alias_with(self, sizes, strides, self.storage_offset());
+  return alias_with(self, std::move(sizes), std::move(strides), self.storage_offset());
 }
 Tensor expand_as_composite(const Tensor& self, const Tensor& other) { return expand(self, other.sizes()); }
 
@@ -166,7 +166,7 @@ Tensor squeezed(const Tensor& self, uint64_t mask) {
     sizes.push_back(self.sizes()[d]);
     strides.push_back(self.strides()[d]);
   }
-  return alias_with(self, sizes, strides, self.storage_offset());
+  return alias_with(self, std::move(sizes), std::move(strides), self.storage_offset());
 }
 Tensor squeeze_kernel(const Tensor& self) { return squeezed(self, ~uint64_t{0}); }
 Tensor squeeze_dim_kernel(const Tensor& self, int64_t dim) { return squeezed(self, uint64_t{1} << normalize_dim(dim, self.dim())); }
@@ -178,7 +178,7 @@ Tensor unsqueeze_kernel(const Tensor& self, int64_t dim) {
   SymInt stride = d >= sizes.size() ? SymInt(1) : sizes[d] * strides[d];
   sizes.insert(d, 1);
   strides.insert(d, stride);
-  return alias_with(self, sizes, strides, self.storage_offset());
+  return alias_with(self, std::move(sizes), std::move(strides), self.storage_offset());
 }
 Tensor alias_kernel(const Tensor& self) { return alias_with(self, self.sizes(), self.strides(), self.storage_offset()); }
 

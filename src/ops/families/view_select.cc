@@ -21,7 +21,7 @@ Tensor select_kernel(const Tensor& self, int64_t dim, const SymInt& index) {
   SymInt offset = self.storage_offset() + at * strides[d];
   sizes.erase(d);
   strides.erase(d);
-  return alias_with(self, sizes, strides, offset);
+  return alias_with(self, std::move(sizes), std::move(strides), std::move(offset));
 }
 
 Tensor slice_kernel(const Tensor& self, int64_t dim, const MaybeInt& start, const MaybeInt& end, const SymInt& step) {
@@ -32,7 +32,7 @@ Tensor slice_kernel(const Tensor& self, int64_t dim, const MaybeInt& start, cons
   SymInt offset = self.storage_offset() + range.start * strides[d];
   sizes[d] = range.length;
   strides[d] = strides[d] * step;
-  return alias_with(self, sizes, strides, offset);
+  return alias_with(self, std::move(sizes), std::move(strides), std::move(offset));
 }
 
 Tensor narrow_composite(const Tensor& self, int64_t dim, const SymInt& start, const SymInt& length) {
@@ -121,7 +121,7 @@ Tensor diagonal_kernel(const Tensor& self, int64_t offset, int64_t dim1, int64_t
   }
   sizes.push_back(length);
   strides.push_back(stride);
-  return alias_with(self, sizes, strides, start);
+  return alias_with(self, std::move(sizes), std::move(strides), start);
 }
 
 // --- putting a part back -----------------------------------------------------------------------------------------------

@@ -39,8 +39,31 @@ class Operands {
 
 }  // namespace
 
+namespace {
+
+// The operands as plain arrays of one length. An input that broadcasts to the result and has as many elements
+// has the same ones in the same order, so that sizes need not be looked at. False where some operand is not
+// contiguous.
+bool run_contiguous(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
+                    std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params) {
+  cpu::Operand operands[cpu::kMaxOperands];
+  const int64_t n = out.plain_numel();
+  size_t count = 0;
+  auto add = [&](const TensorImpl& tensor) {
+    operands[count++] = {static_cast<char*>(tensor.data()), tensor.dtype(), nullptr};
+    return tensor.plain_numel() == n && tensor.is_contiguous();
+  };
+  if (!add(*out.impl())) return false;
+  for (const Tensor* input : inputs)
+    if (input->is_symbolic() || !add(*input->impl())) return false;
+  return cpu::run_contiguous(kernel, compute, {operands, count}, n, params);
+}
+
+}  // namespace
+
 void run_pointwise(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
                    std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params) {
+  if (run_contiguous(kernel, compute, out, inputs, params)) return;
   Operands operands(out.sizes());
   operands.add(out);
   for (const Tensor* input : inputs) operands.add(*input);

@@ -151,7 +151,33 @@ SymInts pointwise_strides(std::initializer_list<const Tensor*> inputs, SymIntSpa
   return dense_strides(sizes, order_by_strides(inputs, sizes));
 }
 
+namespace {
+
+bool same_plain_sizes(const TensorImpl& a, const TensorImpl& b) {
+  if (a.dim() != b.dim()) return false;
+  for (size_t d = 0; d < a.sizes().size(); ++d)
+    if (!a.sizes()[d].same_as(b.sizes()[d])) return false;
+  return true;
+}
+
+// The first input, if all are contiguous and of the same plain sizes on one device: the usual case, of which
+// nothing needs to be worked out. Null otherwise.
+const TensorImpl* common_contiguous(std::initializer_list<const Tensor*> inputs) {
+  const TensorImpl* first = nullptr;
+  for (const Tensor* tensor : inputs) {
+    const TensorImpl* impl = tensor->impl();
+    if (!impl || impl->is_symbolic() || !impl->is_contiguous()) return nullptr;
+    if (first && !(first->device() == impl->device() && same_plain_sizes(*first, *impl))) return nullptr;
+    first = first ? first : impl;
+  }
+  return first;
+}
+
+}  // namespace
+
 TensorSpec pointwise_spec(std::initializer_list<const Tensor*> inputs, DType dtype) {
+  if (const TensorImpl* like = common_contiguous(inputs))
+    return {dtype, like->device(), SymInts(like->sizes()), contiguous_strides(like->sizes())};
   TensorSpec spec{dtype, device_of(inputs), broadcast_sizes(inputs), {}};
   spec.strides = pointwise_strides(inputs, spec.sizes);
   return spec;

@@ -18,6 +18,13 @@ class TypePromotion {
   std::optional<DType> dimensioned_, zero_dim_, wrapped_;
 };
 
+// Tensors of one type have it in common, whatever their dims.
+inline DType common_type(const Tensor& a, const Tensor& b) {
+  constexpr uint32_t weak = tensor_flag::kWrappedNumber;
+  if (a.defined() && b.defined() && a.dtype() == b.dtype() && !((a.flags() | b.flags()) & weak)) [[likely]]
+    return a.dtype();
+  return TypePromotion().add(a).add(b).result();
+}
 template <typename... Operand>
 DType common_type(const Operand&... operands) {
   TypePromotion promotion;

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Lets two benchmark servers (see server.h) take turns, and compares their times. ./bench calls it."""
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+
+SAMPLE_SECONDS = 0.02  # what one answer should take, at least
+CASE_SECONDS = 2.0  # what one case may take of each process, but for FEWEST_ROUNDS
+FEWEST_ROUNDS, MOST_ROUNDS = 4, 24
+# Workers of the one process that still spin would be timed with the other.
+PAUSE_SECONDS = 0.01
+
+# Rows made of two others: how the time of one grows, against its size. The goal is for weft's growth alone.
+GROWTH = {
+    "growth per node from 10^5 to 10^6 nodes": dict(
+        large="chain of 10^6 nodes, forward + backward",
+        small="chain of 10^5 nodes, forward + backward",
+        sizes=10,
+        goal=1.25,
+    )
+}
+
+
+class Server:
+    def __init__(self, program):
+        self.program = program
+        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ask(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            sys.exit(f"bench: {self.program} ended while it ran: {command}")
+        return answer.rstrip("\n")
+
+    def cases(self):
+        """The names and goals."""
+        cases, line = {}, self.ask("list")
+        while line:
+            name, goal = line.split("\t")
+            cases[name] = float(goal)
+            line = self.process.stdout.readline().rstrip("\n")
+        return cases
+
+    def run(self, name, times):
+        """Nanoseconds of one run, in the mean of so many."""
+        answer = self.ask(f"run {times} {name}")
+        try:
+            return float(answer)
+        except ValueError:
+            sys.exit(f"bench: {self.program}, {name}: {answer}")
+
+
+def best_quarter(samples):
+    best = sorted(samples)[: max(1, len(samples) // 4)]
+    return sum(best) / len(best)
+
+
+def repeats(server, name):
+    """How many runs make a sample: enough to be timed, found on the way to a warm process."""
+    times = 1
+    while True:
+        taken = server.run(name, times) * times / 1e9
+        if taken >= SAMPLE_SECONDS / 2:
+            return times
+        times = max(2 * times, int(times * SAMPLE_SECONDS / max(taken, 1e-9)))
+
+
+def compare(servers, name):
+    """The times of one case in both processes, taken in turns."""
+    times = [repeats(server, name) for server in servers]
+    samples = [[] for _ in servers]
+    spent = [0.0 for _ in servers]
+    while len(samples[0]) < MOST_ROUNDS and (max(spent) < CASE_SECONDS or len(samples[0]) < FEWEST_ROUNDS):
+        for i, server in enumerate(servers):
+            time.sleep(PAUSE_SECONDS)
+            samples[i].append(server.run(name, times[i]))
+            spent[i] += samples[i][-1] * times[i] / 1e9
+    return [best_quarter(s) for s in samples]
+
+
+def growth_rows(rows, threads):
+    measured = {row["what"]: row for row in rows if row["threads"] == threads}
+    for name, rule in GROWTH.items():
+        if rule["large"] not in measured or rule["small"] not in measured:
+            continue
+        large, small = measured[rule["large"]], measured[rule["small"]]
+        weft, peer = (large[who] / small[who] / rule["sizes"] for who in ("weft", "peer"))
+        yield dict(what=name, threads=threads, unit="", weft=weft, peer=peer, ratio=weft, goal=rule["goal"])
+
+
+def text_of(row, who):
+    value = row[who]
+    if row["unit"] != "ns":
+        return f"{value:.2f}"
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:.0f} ns"
+
+
+def print_row(row):
+    what = f"{row['what']}, {row['threads']} thread{'s' * (row['threads'] > 1)}"
+    print(
+        f"{what:<60} {text_of(row, 'weft'):>9} {text_of(row, 'peer'):>9} {row['ratio']:>6.3f} {row['goal']:>6.2f}"
+        f"  {'yes' if row['met'] else 'NO'}",
+        flush=True,
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("weft")
+    parser.add_argument("peer")
+    parser.add_argument("output")
+    parser.add_argument("--only", default="", metavar="REGEX")
+    parser.add_argument("--threads", type=int, action="append", metavar="N")
+    options = parser.parse_args()
+
+    servers = [Server(options.weft), Server(options.peer)]
+    cases, theirs = (server.cases() for server in servers)
+    if cases != theirs:
+        sys.exit(f"bench: the programs differ in their cases: {sorted(set(cases.items()) ^ set(theirs.items()))}")
+    chosen = [name for name in cases if re.search(options.only, name)]
+    if not chosen:
+        sys.exit(f"bench: no case matches {options.only!r}")
+
+    rows = []
+
+    def add(row):
+        row["met"] = row["ratio"] <= row["goal"]
+        rows.append(row)
+        print_row(row)
+
+    print(f"{'what':<60} {'weft':>9} {'peer':>9} {'ratio':>6} {'goal':>6}  met")
+    for threads in options.threads or [1, 2]:
+        for server in servers:
+            server.ask(f"threads {threads}")
+        for name in chosen:
+            weft, peer = compare(servers, name)
+            add(dict(what=name, threads=threads, unit="ns", weft=weft, peer=peer, ratio=weft / peer, goal=cases[name]))
+        for row in growth_rows(list(rows), threads):
+            add(row)
+    with open(options.output, "w") as file:
+        json.dump(rows, file, indent=1)
+    missed = sum(not row["met"] for row in rows)
+    print(f"\n{len(rows) - missed} of {len(rows)} goals met; {options.output} has the figures")
+    sys.exit(1 if missed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+#pragma once
+
+// A benchmark program as a server: it reads commands, one a line, and answers on standard output. The driver
+// starts one for weft and one for the peer, and lets them take turns.
+//
+//   list          a line "name <tab> goal" for each case, then an empty line
+//   threads N     sets the number of threads; answers "ok"
+//   run N NAME    runs a case N times; answers the nanoseconds of one run
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+// Runs something so many times.
+using Loop = std::function<void(int64_t)>;
+
+// The loop is around the body itself, so that a short one is not timed with a call through std::function.
+template <typename Body>
+Loop repeat(Body body) {
+  return [body = std::move(body)](int64_t times) mutable {
+    for (; times > 0; --times) body();
+  };
+}
+
+struct Case {
+  std::string name;
+  double goal;                  // weft's time over the peer's is to be this or less
+  std::function<Loop()> setup;  // makes the operands
+};
+using Cases = std::vector<Case>;
+
+class Server {
+ public:
+  Server(Cases cases, std::function<void(int)> set_threads)
+      : cases_(std::move(cases)), set_threads_(std::move(set_threads)) {}
+
+  // Answers until standard input ends.
+  void serve() {
+    for (std::string line; std::getline(std::cin, line); std::cout << std::endl) answer(line);
+  }
+
+ private:
+  void answer(const std::string& line) {
+    std::istringstream words(line);
+    std::string command, name;
+    int64_t number = 0;
+    words >> command >> number >> std::ws;
+    std::getline(words, name);
+    if (command == "list") {
+      for (const Case& c : cases_) std::cout << c.name << '\t' << c.goal << '\n';
+    } else if (command == "threads") {
+      set_threads_(static_cast<int>(number));
+      std::cout << "ok";
+    } else if (command == "run") {
+      std::cout << time(find(name), number);
+    } else {
+      std::cout << "unknown command: " << line;
+    }
+  }
+
+  const Case* find(const std::string& name) const {
+    for (const Case& c : cases_)
+      if (c.name == name) return &c;
+    return nullptr;
+  }
+
+  // Operands live until another case is asked for.
+  std::string time(const Case* wanted, int64_t times) {
+    if (!wanted) return "no such case";
+    if (current_ != wanted) {
+      loop_ = nullptr;
+      loop_ = wanted->setup();
+      current_ = wanted;
+    }
+    auto start = std::chrono::steady_clock::now();
+    loop_(times);
+    std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - start;
+    return std::to_string(taken.count() / static_cast<double>(times));
+  }
+
+  Cases cases_;
+  std::function<void(int)> set_threads_;
+  const Case* current_ = nullptr;
+  Loop loop_;
+};
+
+}  // namespace bench

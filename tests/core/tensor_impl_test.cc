@@ -1,0 +1,43 @@
+#include "weft/core/tensor_impl.h"
+
+#include <gtest/gtest.h>
+
+#include "weft/weft.h"
+
+namespace weft {
+namespace {
+
+std::vector<int64_t> plain(SymIntSpan list) { return list.plain().vec(); }
+
+TEST(TensorImpl, TakesAGeometryFromItsOwnLists) {
+  Tensor t = empty_strided({2, 3}, {1, 2});
+  t.impl()->set_geometry(t.strides(), t.sizes());
+  EXPECT_EQ(plain(t.sizes()), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(plain(t.strides()), (std::vector<int64_t>{2, 3}));
+  t = empty({2, 3, 4});
+  t.impl()->set_contiguous(SymIntSpan(ListSpan<SymInt>(t.sizes().data() + 1, 2)));
+  EXPECT_EQ(plain(t.sizes()), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(plain(t.strides()), (std::vector<int64_t>{4, 1}));
+}
+
+TEST(TensorImpl, HoldsMoreDimsThanFitInside) {
+  std::vector<int64_t> sizes(20, 1);
+  sizes[3] = 2;
+  sizes[19] = 3;
+  Tensor t = zeros(sizes), sum = t + t;
+  EXPECT_EQ(plain(sum.sizes()), sizes);
+  EXPECT_EQ(plain(sum.transpose(3, 19).sizes())[3], 3);
+}
+
+TEST(TensorImpl, AViewThatOthersWereMadeFromMayGoFirst) {
+  Tensor leaf = ones({2, 3}).set_requires_grad(), base = leaf * 1;
+  Tensor view = base.transpose(0, 1), last = view.select(0, 1);
+  view = Tensor();
+  last.mul_(3);
+  base.sum().backward();
+  Tensor expected = from_data<float>({1, 3, 1, 1, 3, 1}, {2, 3});
+  EXPECT_TRUE((leaf.grad() == expected).all().item().to_bool());
+}
+
+}  // namespace
+}  // namespace weft
