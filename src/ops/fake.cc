@@ -35,15 +35,13 @@ Value inplace_meta(const Operator& op, Args args) {
 }
 
 Value out_meta(const Operator& op, Args args) {
-  const auto& written = op.info().written;
-  std::vector<Value> inputs, targets;
-  for (size_t i = 0; i < args.size(); ++i) (written[i] ? targets : inputs).push_back(args[i]);
-  Value result = functional_meta(op, inputs);
-  for (size_t i = 0; i < targets.size(); ++i) {
+  dispatch::OutCall call = dispatch::split_out_call(op, args);
+  Value result = functional_meta(op, call.inputs);
+  for (size_t i = 0; i < call.targets.size(); ++i) {
     const Value& made = result.is_sequence() ? result.elements()[i] : result;
-    prepare_out(spec_of(made.to_tensor()), targets[i].to_tensor());
+    prepare_out(spec_of(made.to_tensor()), call.targets[i].to_tensor());
   }
-  return targets.size() == 1 ? targets[0] : Value::tuple(targets);
+  return call.result();
 }
 
 template <typename F>

@@ -43,6 +43,11 @@ void prepare_out(const TensorSpec& spec, const Tensor& out) {
   if (!same_sizes(spec.sizes, out.sizes())) resize_to(spec, out);
 }
 
+void check_out_type(OutType rule, const TensorSpec& spec, const Tensor& out) {
+  require(rule == OutType::kConverted || spec.dtype == out.dtype(),
+          "Expected out tensor to have dtype {}, but got {} instead", dtype_name(spec.dtype), dtype_name(out.dtype()));
+}
+
 namespace {
 
 struct Extent {

@@ -82,6 +82,10 @@ struct VariableMeta final : AutogradMeta {
     return slot->grad;
   }
   ~VariableMeta() override;
+  void forget_history() override {
+    grad_fn.reset();
+    result = 0;
+  }
 };
 
 namespace autograd {

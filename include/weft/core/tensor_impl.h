@@ -49,6 +49,8 @@ inline constexpr uint32_t kInference = 1u << 20;   // made under inference_mode:
 // What autograd keeps for a tensor; the autograd layer derives from it.
 struct AutogradMeta : RefCounted {
   virtual ~AutogradMeta();
+  // The tensor is no longer the result of anything.
+  virtual void forget_history() {}
 };
 
 // A tensor that stands for other tensors: a user's extension, a transform level's wrapper, or a functional
@@ -109,6 +111,12 @@ class TensorImpl final : public RefCounted {
   uint64_t serial() const;
   // For an internal copy that stands for the very same value.
   void share_serial(const TensorImpl& other) { serial_ = other.serial(); }
+
+  // Makes this tensor one that requires no gradient; what its `.grad` holds stays.
+  void forget_history() {
+    clear_flags(layer::kAutograd);
+    if (autograd) autograd->forget_history();
+  }
 
   Ref<AutogradMeta> autograd;
   Ref<TensorBox> box;

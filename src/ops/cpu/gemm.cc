@@ -149,6 +149,30 @@ void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix& a, con
   });
 }
 
+template <typename T>
+T number_as(Complex<double> value) {
+  if constexpr (requires(T t) { t.re; }) return T(value);
+  else return static_cast<T>(value.re);
+}
+
+// Few multiplications: a loop in the order of k costs less than a call of BLAS.
+constexpr int64_t kPlainProduct = 400;
+template <typename T>
+void plain_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix& a, const Matrix& b, T beta, T* c,
+                int64_t c_stride) {
+  const T* pa = reinterpret_cast<const T*>(a.data);
+  const T* pb = reinterpret_cast<const T*>(b.data);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      T sum{};
+      for (int64_t p = 0; p < k; ++p)
+        sum = sum + pa[i * a.row_stride + p * a.column_stride] * pb[p * b.row_stride + j * b.column_stride];
+      T& target = c[i * c_stride + j];
+      T product = alpha == T(1) ? sum : alpha * sum;
+      target = beta == T{} ? product : beta * target + product;
+    }
+}
+
 // 16-bit floats compute in f32 and round once at the end.
 void widened_gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a, const Matrix& b, Complex<double> beta,
                   char* c, int64_t c_stride) {
@@ -195,6 +219,18 @@ void gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, c
 void batched_gemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a, int64_t a_step,
                   const Matrix& b, int64_t b_step, Complex<double> beta, char* c, int64_t c_step, int64_t c_stride) {
   int64_t size = item_size(dtype);
+  if (dtype >= DType::kFloat32 && k > 0 && m * n * k < kPlainProduct) {
+    visit_dtype(dtype, [&]<typename T>() {
+      if constexpr (!std::integral<T> && !std::same_as<T, Half> && !std::same_as<T, BFloat16>)
+        parallel_for(0, batch, std::max<int64_t>(1, 8192 / (m * n * k + 1)), [&](int64_t first, int64_t last) {
+          for (int64_t i = first; i < last; ++i)
+            plain_gemm<T>(m, n, k, number_as<T>(alpha), {a.data + i * a_step * size, a.row_stride, a.column_stride},
+                          {b.data + i * b_step * size, b.row_stride, b.column_stride}, number_as<T>(beta),
+                          reinterpret_cast<T*>(c + i * c_step * size), c_stride);
+        });
+    });
+    return;
+  }
   auto one = [&](int64_t i) {
     gemm(dtype, m, n, k, alpha, {a.data + i * a_step * size, a.row_stride, a.column_stride}, {b.data + i * b_step * size, b.row_stride, b.column_stride},
          beta, c + i * c_step * size, c_stride);
