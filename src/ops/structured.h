@@ -22,8 +22,8 @@ bool may_overlap(const Tensor& a, const Tensor& b);
 // Copies values, converting the type; sizes must agree. No layers.
 void copy_values(const Tensor& target, const Tensor& source);
 
-// The target of a composite in-place form as its composition may keep it: a copy where a gradient is recorded, since
-// the composition may save its argument and the target is written over.
+// The target of a composite in-place form as its composition may keep it: a copy where a gradient is
+// recorded, since the composition may save its argument and the target is written over.
 Tensor kept_target(const Tensor& self, bool is_recorded);
 // Ends of composite in-place and out= forms: checks, then `copy_`, which every layer sees.
 const Tensor& copy_composed_inplace(const Tensor& self, const Tensor& result);
@@ -141,7 +141,9 @@ template <auto fn, OutType out_type, typename Signature = decltype(fn)>
 struct Copied;
 template <auto fn, OutType out_type, typename... A>
 struct Copied<fn, out_type, Tensor (*)(A...)> {
-  static TensorSpec spec_of(const Tensor& t) { return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())}; }
+  static TensorSpec spec_of(const Tensor& t) {
+    return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())};
+  }
   static const Tensor& inplace(A... args) {
     const Tensor& self = std::get<0>(std::tie(args...));
     Tensor result = fn(args...);
@@ -165,6 +167,24 @@ struct Copied<fn, out_type, Tensor (*)(A...)> {
         forms.inplace = function<inplace>();
     return forms;
   }
+};
+// Several results; one that was not asked for is undefined, and its target stays as it is.
+template <auto fn, OutType out_type, typename... R, typename... A>
+  requires(std::same_as<R, Tensor> && ...)
+struct Copied<fn, out_type, std::tuple<R...> (*)(A...)> {
+  static void copy(const Tensor& target, const Tensor& result) {
+    if (!result.defined()) return;
+    check_no_internal_overlap(target);
+    TensorSpec spec{result.dtype(), result.device(), SymInts(result.sizes()), SymInts(result.strides())};
+    check_out_type(out_type, spec, target);
+    prepare_out(spec, target);
+    copy_values(target, result);
+  }
+  static std::tuple<R...> out(A... args, const R&... targets) {
+    std::apply([&](const R&... results) { (copy(targets, results), ...); }, fn(args...));
+    return {targets...};
+  }
+  static constexpr KernelSet set() { return {.functional = function<fn>(), .out = function<out>()}; }
 };
 template <auto fn, OutType out_type, typename R, typename... A>
 struct Copied<fn, out_type, R (*)(A...)> {

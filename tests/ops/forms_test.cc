@@ -40,8 +40,7 @@ bool fits_in_place(const Tensor& result, const Tensor& self) {
          std::ranges::equal(result.plain_sizes(), self.plain_sizes());
 }
 
-// --- in-place
-// ------------------------------------------------------------------------------------------------------
+// --- in-place ----------------------------------------------------------------------------------------------
 
 TEST(InPlace, GivesTheValuesOfTheFunctionalForm) {
   auto check = [](const Case& one, std::vector<std::string>& texts) {
@@ -113,8 +112,7 @@ TEST(InPlace, GivesTheGradientsOfTheFunctionalForm) {
   expect_only(check_samples(wanted, check), {});
 }
 
-// --- out=
-// ------------------------------------------------------------------------------------------------------------
+// --- out= --------------------------------------------------------------------------------------------------
 
 // The arguments of the out= overload: those of the functional one by name, and `outs` where it writes.
 std::vector<Value> with_outs(const Operator& functional, const Operator& out, const std::vector<Value>& args,
@@ -174,8 +172,7 @@ TEST(Out, FillsATensorOfAnyLayout) {
               {});
 }
 
-// --- layouts
-// -----------------------------------------------------------------------------------------------------------
+// --- layouts -----------------------------------------------------------------------------------------------
 
 TEST(Layouts, DoNotChangeValues) {
   auto check = [](const Case& one, std::vector<std::string>& texts) {
@@ -209,8 +206,7 @@ TEST(Layouts, DoNotChangeValues) {
                {"aten::view_as", "not every layout can be seen in every way"}});
 }
 
-// --- decompositions
-// ------------------------------------------------------------------------------------------------------
+// --- decompositions ----------------------------------------------------------------------------------------
 
 TEST(Decompositions, GiveWhatTheKernelGives) {
   auto check = [](const Case& one, std::vector<std::string>& texts) {

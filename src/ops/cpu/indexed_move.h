@@ -27,4 +27,19 @@ void scatter_indexed(const IndexedPlaces& places, char* memory, const char* dens
 void accumulate_indexed(const IndexedPlaces& places, char* memory, const char* dense, bool is_single,
                         DType dtype);
 
+// The same where every element has a position of its own: [i, j, k] lies at
+// before[i] + positions[i, j, k] * stride + after[k], and `positions` is dense.
+struct ElementPlaces {
+  std::span<const int64_t> before, after;
+  int64_t picks;  // how many j there are
+  const int64_t* positions;
+  int64_t stride;
+};
+enum class Combine : uint8_t { kReplace, kAdd, kMultiply };
+
+void gather_elements(const ElementPlaces& places, const char* memory, char* dense, int64_t item_size);
+// memory = combine(memory, dense), in the order of j.
+void scatter_elements(const ElementPlaces& places, char* memory, const char* dense, bool is_single,
+                      Combine how, DType dtype);
+
 }  // namespace weft::cpu

@@ -76,8 +76,7 @@ Tensor view_dtype_inverse(const Tensor& base, const Tensor& mutated, DType) {
   return view(mutated, base.dtype());
 }
 
-// --- batching
-// ------------------------------------------------------------------------------------------------
+// --- batching ----------------------------------------------------------------------------------------------
 
 Batched same_batch(const Batch& call) {
   return {weft::call(call.op(), std::vector<Value>{call.tensor(0)}), {call.batch_dim(0)}};

@@ -157,8 +157,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_kernel(
   return {finish(in_spec, dx), finish(weight_spec, dw), finish(bias_spec, db)};
 }
 
-// --- the forms that say what they do to the running statistics
-// ------------------------------------------------------------
+// --- the forms that say what they do to the running statistics ---------------------------------------------
 
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
@@ -318,8 +317,13 @@ WEFT_OPERATOR(native_batch_norm_backward) = {
         "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? "
         "running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, "
         "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    .out =
+        "aten::native_batch_norm_backward.out(Tensor grad_out, Tensor input, Tensor? weight, Tensor? "
+        "running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, "
+        "bool[3] output_mask, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), "
+        "Tensor(b!), Tensor(c!))",
     .meta = function<&batch_norm_backward_meta>(),
-    .kernel = {.functional = function<&batch_norm_backward_kernel>()},
+    .kernel = plain<&batch_norm_backward_kernel>(),
     .vjp = {.saves = inputs(0, 1, 2, 3, 4), .rule = batch_norm_backward_vjp},
     .batch = loop_batch,
     .samples =

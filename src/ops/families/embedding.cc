@@ -74,6 +74,11 @@ Tensor embedding_double_backward(const Tensor& grad, const Tensor& indices, cons
   return reshape(rows, sizes);
 }
 
+Tensor embedding_backward_composite(const Tensor& grad, const Tensor& indices, const SymInt& rows,
+                                    const SymInt& padding, bool scale_by_frequency, bool) {
+  return embedding_dense_backward(grad, indices, rows, padding, scale_by_frequency);
+}
+
 Batched embedding_batch(const Batch& call) {
   if (call.batch_dim(0) >= 0) return loop_batch(call);
   std::vector<Value> args(call.args().begin(), call.args().end());
@@ -131,6 +136,14 @@ WEFT_OPERATOR(embedding_dense_backward) = {
           return Samples{{"rows", {f64({4, 3}), i64({4}, 0, 5), 5, -1, false}},
                          {"padding", {f64({2, 3, 2}), i64({2, 3}, 0, 4), 4, 1, false}}};
         },
+};
+
+WEFT_OPERATOR(embedding_backward) = {
+    .schema =
+        "aten::embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool "
+        "scale_grad_by_freq, bool sparse) -> Tensor",
+    .composite = {.functional = function<&embedding_backward_composite>()},
+    .samples = [] { return Samples{{"rows", {f64({4, 3}), i64({4}, 0, 5), 5, -1, false, false}}}; },
 };
 
 }  // namespace weft::ops

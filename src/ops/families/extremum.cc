@@ -30,8 +30,7 @@ uint64_t mask_along(const char* op, const Tensor& self, int64_t dim) {
 }
 uint64_t all_dims(const Tensor& self) { return dim_mask(IntSpan(), self.dim()); }
 
-// --- argmax, argmin
-// ----------------------------------------------------------------------------------------------
+// --- argmax, argmin ----------------------------------------------------------------------------------------
 
 template <const cpu::ReductionKernel& kernel>
 struct Position {
@@ -63,8 +62,7 @@ Batched position_batch(const Batch& call) {
   return {result, {0}};
 }
 
-// --- max, min
-// ------------------------------------------------------------------------------------------------------
+// --- max, min ----------------------------------------------------------------------------------------------
 
 template <const cpu::ReductionKernel& whole, const cpu::ReductionKernel& with_position>
 struct Extreme {
@@ -114,8 +112,7 @@ Tensor value_selecting_backward_composite(const Tensor& grad, int64_t dim, const
   return scatter(new_zeros(grad, sizes), dim, at, values);
 }
 
-// --- topk
-// ----------------------------------------------------------------------------------------------------------
+// --- topk --------------------------------------------------------------------------------------------------
 
 std::tuple<TensorSpec, TensorSpec> topk_meta(const Tensor& self, const SymInt& k, int64_t dim, bool, bool) {
   int64_t d = normalize_dim(dim, self.dim());
@@ -139,6 +136,37 @@ void topk_into(const Tensor& self, const SymInt& k, int64_t dim, bool largest, b
 }
 Grads topk_vjp(const Vjp& v) {
   return {value_selecting_reduction_backward(v.grad(0), v.arg<int64_t>(2), v.output(1), v.sizes(0), true)};
+}
+
+// --- sort --------------------------------------------------------------------------------------------------
+
+using MaybeBool = std::optional<bool>;
+
+std::tuple<TensorSpec, TensorSpec> sort_meta(const Tensor& self, MaybeBool, int64_t dim, bool) {
+  normalize_dim(dim, self.dim());
+  require(!self.is_complex(), "sort(): does not support complex inputs, but got {}", describe(self));
+  SymInts sizes(self.sizes()), strides = preserved_strides(self);
+  return {TensorSpec{self.dtype(), self.device(), sizes, strides},
+          TensorSpec{kInt64, self.device(), sizes, strides}};
+}
+// The best n of n. Equal elements keep their order, whether that was asked for or not.
+void sort_into(const Tensor& self, MaybeBool, int64_t dim, bool descending, const Tensor& values,
+               const Tensor& indices) {
+  Tensor in = dense_as(self, self.dtype());
+  DimSplit split = split_at(self, normalize_dim(dim, self.dim()));
+  write_dense(values, [&](const Tensor& sorted) {
+    write_dense(indices, [&](const Tensor& positions) {
+      cpu::topk({split.outer, split.n, split.inner, split.n}, descending,
+                static_cast<const char*>(in.raw_data()), in.dtype(), static_cast<char*>(sorted.raw_data()),
+                positions.data<int64_t>());
+    });
+  });
+}
+Grads sort_vjp(const Vjp& v) {
+  return {value_selecting_reduction_backward(v.grad(0), v.arg<int64_t>(2), v.output(1), v.sizes(0), true)};
+}
+std::tuple<Tensor, Tensor> sort_composite(const Tensor& self, int64_t dim, bool descending) {
+  return sort(self, MaybeBool(false), dim, descending);
 }
 
 Samples position_samples() {
@@ -265,6 +293,35 @@ WEFT_OPERATOR(topk) = {
                          {"scalar", {f64({}), 1}},
                          {"many", {transposed(f64({4, 6})), 5, 1, true, false}}};
         },
+};
+
+WEFT_OPERATOR(sort_stable) = {
+    .schema =
+        "aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor "
+        "values, Tensor indices)",
+    .out =
+        "aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, "
+        "Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    .meta = function<&sort_meta>(),
+    .kernel = structured_exact<&sort_meta, &sort_into>(),
+    .vjp = {.saves = outputs(1) | sizes(0), .rule = sort_vjp, .differentiable_results = 1},
+    .batch = dim_batch<2>,
+    .samples =
+        [] {
+          return Samples{{"last", {f64({3, 5}), true}},
+                         {"descending", {f64({4, 3}), Value(), 0, true}},
+                         {"scalar", {f64({}), true}},
+                         {"transposed", {transposed(f64({3, 4})), false, 1}}};
+        },
+};
+
+WEFT_OPERATOR(sort) = {
+    .schema = "aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    .out =
+        "aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) "
+        "indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    .composite = composite<&sort_composite>(),
+    .samples = [] { return Samples{{"last", {f64({3, 5})}}, {"descending", {f64({4, 3}), 0, true}}}; },
 };
 
 }  // namespace weft::ops

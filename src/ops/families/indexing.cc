@@ -1,7 +1,7 @@
 // Indexing with tensors: x[i, :, mask] read and written.
-#include "ops/cpu/indexed_move.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
+#include "ops/support/places.h"
 #include "weft/ops/fake.h"
 
 namespace weft::ops {
@@ -72,8 +72,7 @@ Tensor with_mask_dims(const Tensor& self, TensorSpan indices) {
   return alias_with(self, sizes, strides, self.storage_offset());
 }
 
-// --- the plan of a call
-// ------------------------------------------------------------------------------------------
+// --- the plan of a call ------------------------------------------------------------------------------------
 
 struct IndexPlan {
   Tensor self;          // with the indexed dims side by side
@@ -165,16 +164,8 @@ SymInts picked_strides(const IndexPlan& plan) {
 
 // Offsets of all elements of dims [from, to), in row-major order.
 std::vector<int64_t> offsets_of(const Tensor& self, size_t from, size_t to) {
-  std::vector<int64_t> offsets{0};
-  for (size_t d = from; d < to; ++d) {
-    std::vector<int64_t> longer;
-    int64_t size = self.plain_sizes()[d], stride = self.plain_strides()[d];
-    longer.reserve(offsets.size() * static_cast<size_t>(size));
-    for (int64_t offset : offsets)
-      for (int64_t i = 0; i < size; ++i) longer.push_back(offset + i * stride);
-    offsets = std::move(longer);
-  }
-  return offsets;
+  IntSpan sizes = self.plain_sizes(), strides = self.plain_strides();
+  return strided_offsets(IntSpan(sizes.data() + from, to - from), IntSpan(strides.data() + from, to - from));
 }
 // Offsets of the chosen positions. Negative ones count from the end.
 std::vector<int64_t> chosen_offsets(const IndexPlan& plan) {
@@ -204,8 +195,7 @@ struct Places {
 };
 char* bytes(const Tensor& tensor) { return static_cast<char*>(tensor.raw_data()); }
 
-// --- index
-// -----------------------------------------------------------------------------------------------------
+// --- index -------------------------------------------------------------------------------------------------
 
 TensorSpec spec_of(const IndexPlan& plan) {
   return {plan.self.dtype(), plan.self.device(), plan.sizes, picked_strides(plan)};
@@ -230,8 +220,7 @@ Tensor index_kernel(const Tensor& self, TensorSpan indices) {
 }
 Tensor unsafe_index_composite(const Tensor& self, TensorSpan indices) { return index(self, indices); }
 
-// --- index_put
-// -------------------------------------------------------------------------------------------------
+// --- index_put ---------------------------------------------------------------------------------------------
 
 void check_values(const IndexPlan& plan, const Tensor& values) {
   require(values.dtype() == plan.self.dtype(),
@@ -299,8 +288,7 @@ Tensor unsafe_index_put_composite(const Tensor& self, TensorSpan indices, const 
   return index_put(self, indices, values, accumulate);
 }
 
-// --- batching
-// --------------------------------------------------------------------------------------------------
+// --- batching ----------------------------------------------------------------------------------------------
 
 // The indices of a batched call: what the rules need to know of them.
 struct BatchedIndices {
@@ -402,8 +390,7 @@ Batched index_put_batch(const Batch& call) {
   return {index_put(self, preceded_by(first, found.indices), values, call.arg<bool>(3)), {0}};
 }
 
-// --- samples
-// ---------------------------------------------------------------------------------------------------
+// --- samples -----------------------------------------------------------------------------------------------
 
 // Masks have tests of their own: their results have sizes that only data can tell.
 Value picks(ValueList indices) { return Value::list(std::move(indices)); }

@@ -20,8 +20,7 @@ const char* bytes_or_null(const Tensor& t) {
 }
 char* bytes(const Tensor& t) { return t.defined() ? static_cast<char*>(t.raw_data()) : nullptr; }
 
-// --- layer norm
-// ---------------------------------------------------------------------------------------------------------------
+// --- layer norm --------------------------------------------------------------------------------------------
 
 void check_layer_norm(const Tensor& input, SymIntSpan shape, const Tensor& weight, const Tensor& bias) {
   require(!shape.empty(),
@@ -201,8 +200,12 @@ WEFT_OPERATOR(native_layer_norm_backward) = {
     .schema =
         "aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor "
         "mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    .out =
+        "aten::native_layer_norm_backward.out(Tensor grad_out, Tensor input, SymInt[] normalized_shape, "
+        "Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask, *, Tensor(a!) out0, "
+        "Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
     .meta = function<&layer_norm_backward_meta>(),
-    .kernel = {.functional = function<&layer_norm_backward_kernel>()},
+    .kernel = plain<&layer_norm_backward_kernel>(),
     .vjp = {.saves = inputs(0, 1, 3, 4, 5), .rule = layer_norm_backward_vjp},
     .batch = loop_batch,
     .samples =

@@ -9,8 +9,37 @@ namespace {
 
 constexpr Traits kCounts = Traits::kDataDependent | Traits::kNotBatchable;
 
-// --- nonzero
-// ---------------------------------------------------------------------------------------------------
+// --- masked_fill -------------------------------------------------------------------------------------------
+
+void check_mask(const Tensor& mask) {
+  require(mask.dtype() == kBool, "masked_fill only supports boolean masks, but got mask with dtype {}",
+          dtype_name(mask.dtype()));
+}
+TensorSpec masked_fill_tensor_meta(const Tensor& self, const Tensor& mask, const Tensor& value) {
+  check_mask(mask);
+  require(value.dim() == 0,
+          "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+          value.dim());
+  require(can_cast(value.dtype(), self.dtype()), "value cannot be converted to type {} without overflow",
+          dtype_name(self.dtype()));
+  SymInts sizes = broadcast_sizes(self.sizes(), mask.sizes());
+  return {self.dtype(), self.device(), sizes, pointwise_strides({&self, &mask}, sizes)};
+}
+void masked_fill_tensor_into(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out) {
+  run_pointwise(cpu::kWhere, self.dtype(), out, {&mask, &value, &self});
+}
+TensorSpec masked_fill_meta(const Tensor& self, const Tensor& mask, const Scalar& value) {
+  check_mask(mask);
+  require(!value.is_complex() || self.is_complex(), "value cannot be converted to type {} without overflow",
+          dtype_name(self.dtype()));
+  SymInts sizes = broadcast_sizes(self.sizes(), mask.sizes());
+  return {self.dtype(), self.device(), sizes, pointwise_strides({&self, &mask}, sizes)};
+}
+void masked_fill_into(const Tensor& self, const Tensor& mask, const Scalar& value, const Tensor& out) {
+  masked_fill_tensor_into(self, mask, wrapped_number(value), out);
+}
+
+// --- nonzero -----------------------------------------------------------------------------------------------
 
 TensorSpec nonzero_spec(const Tensor& self, const SymInt& count) {
   // A column for each dim lies together in memory.
@@ -32,12 +61,12 @@ Tensor nonzero_kernel(const Tensor& self) {
   });
   return out;
 }
+// One tensor of positions for each dim; a 0-dim tensor counts as a vector of one.
 std::vector<Tensor> where_composite(const Tensor& condition) {
   return unbind(nonzero(condition.dim() == 0 ? unsqueeze(condition, 0) : condition), 1);
 }
 
-// --- masked_select
-// ---------------------------------------------------------------------------------------------
+// --- masked_select -----------------------------------------------------------------------------------------
 
 void check_select(const Tensor& mask) {
   require(mask.dtype() == kBool, "masked_select: expected BoolTensor for mask, but got {}", describe(mask));
@@ -62,8 +91,16 @@ Tensor masked_select_kernel(const Tensor& self, const Tensor& mask) {
   return out;
 }
 
-// --- masked_scatter
-// --------------------------------------------------------------------------------------------
+// The gradient goes back to the places that were true.
+Tensor masked_select_gradient(const Tensor& grad, SymIntSpan sizes, const Tensor& mask) {
+  return masked_scatter(new_zeros(grad, broadcast_sizes(sizes, mask.sizes())), mask, grad);
+}
+// With the sizes that the input was broadcast to: autograd sums it.
+Tensor masked_select_backward_composite(const Tensor& grad, const Tensor& input, const Tensor& mask) {
+  return masked_select_gradient(grad, input.sizes(), mask);
+}
+
+// --- masked_scatter ----------------------------------------------------------------------------------------
 
 TensorSpec masked_scatter_meta(const Tensor& self, const Tensor& mask, const Tensor& source) {
   require(self.dtype() == source.dtype(),
@@ -90,7 +127,7 @@ void masked_scatter_into(const Tensor& self, const Tensor& mask, const Tensor& s
 }
 // The n-th element of the source went to the n-th true place: its gradient comes from there. The count of
 // true elements up to a place is the number of its element, so no size depends on data.
-Tensor masked_scatter_source_gradient(const Tensor& grad, const Tensor& mask, SymIntSpan sizes) {
+Tensor masked_scatter_backward_composite(const Tensor& grad, const Tensor& mask, SymIntSpan sizes) {
   SymInt total = 1;
   for (const SymInt& size : sizes) total = total * size;
   Tensor zeros = new_zeros(grad, {total});
@@ -127,6 +164,13 @@ WEFT_OPERATOR(where) = {
     .samples = [] { return Samples{{"bool", {boolean({3, 4})}}, {"scalar", {i64({}, 1, 2)}}}; },
 };
 
+WEFT_OPERATOR(nonzero_numpy) = {
+    .schema = "aten::nonzero_numpy(Tensor self) -> Tensor[]",
+    .traits = Traits::kDataDependent,
+    .composite = {.functional = function<&where_composite>()},
+    .samples = [] { return Samples{{"bool", {boolean({3, 4})}}}; },
+};
+
 WEFT_OPERATOR(masked_select) = {
     .schema = "aten::masked_select(Tensor self, Tensor mask) -> Tensor",
     .out = "aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out) -> Tensor(a!)",
@@ -136,15 +180,25 @@ WEFT_OPERATOR(masked_select) = {
     .vjp = {.saves = inputs(1) | sizes(0),
             .rule =
                 [](const Vjp& v) {
-                  Tensor mask = v.input(1),
-                         zeros = new_zeros(v.grad(), broadcast_sizes(v.sizes(0), mask.sizes()));
-                  return Grads{masked_scatter(zeros, mask, v.grad()), Tensor()};
+                  return Grads{masked_select_gradient(v.grad(), v.sizes(0), v.input(1)), Tensor()};
                 }},
     .samples =
         [] {
           return Samples{{"same_shape", {f64({3, 4}), boolean({3, 4})}},
                          {"broadcast", {f64({3, 1}), boolean({4})}}};
         },
+};
+
+WEFT_OPERATOR(masked_select_backward) = {
+    .schema = "aten::masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor",
+    .composite = {.functional = function<&masked_select_backward_composite>()},
+    .samples = [] { return Samples{{"vector", {f64({2}), f64({3}), mask_of({true, false, true})}}}; },
+};
+
+WEFT_OPERATOR(masked_scatter_backward) = {
+    .schema = "aten::masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor",
+    .composite = {.functional = function<&masked_scatter_backward_composite>()},
+    .samples = [] { return Samples{{"vector", {f64({3}), mask_of({true, false, true}), Value::list({4})}}}; },
 };
 
 WEFT_OPERATOR(masked_scatter) = {
@@ -159,7 +213,7 @@ WEFT_OPERATOR(masked_scatter) = {
                 [](const Vjp& v) {
                   Tensor mask = v.input(1);
                   Tensor to_source =
-                      v.wants(2) ? masked_scatter_source_gradient(v.grad(), mask, v.sizes(2)) : Tensor();
+                      v.wants(2) ? masked_scatter_backward(v.grad(), mask, v.sizes(2)) : Tensor();
                   return Grads{v.wants(0) ? masked_fill(v.grad(), mask, 0) : Tensor(), Tensor(), to_source};
                 }},
     .batch = loop_batch,
@@ -168,6 +222,44 @@ WEFT_OPERATOR(masked_scatter) = {
           return Samples{{"same_shape", {f64({3, 4}), boolean({3, 4}), f64({12})}},
                          {"broadcast", {f64({2, 3}), mask_of({true, false, true}), f64({3, 2})}}};
         },
+};
+
+WEFT_OPERATOR(masked_fill_scalar) = {
+    .schema = "aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+    .inplace = "aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)",
+    .out =
+        "aten::masked_fill.Scalar_out(Tensor self, Tensor mask, Scalar value, *, Tensor(a!) out) -> "
+        "Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = function<&masked_fill_meta>(),
+    .kernel = structured<&masked_fill_meta, &masked_fill_into, true>(),
+    .vjp = {.saves = inputs(1),
+            .rule = [](const Vjp& v) { return Grads{masked_fill(v.grad(), v.input(1), 0), Tensor()}; }},
+    .batch = pointwise_batch,
+    .samples =
+        [] {
+          return Samples{{"plain", {f64({3, 4}), boolean({3, 4}), 2.5}},
+                         {"broadcast", {f64({3, 4}), boolean({4}), 1}}};
+        },
+};
+
+WEFT_OPERATOR(masked_fill_tensor) = {
+    .schema = "aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+    .inplace = "aten::masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)",
+    .out =
+        "aten::masked_fill.Tensor_out(Tensor self, Tensor mask, Tensor value, *, Tensor(a!) out) -> "
+        "Tensor(a!)",
+    .traits = Traits::kPointwise,
+    .meta = function<&masked_fill_tensor_meta>(),
+    .kernel = structured<&masked_fill_tensor_meta, &masked_fill_tensor_into, true>(),
+    .vjp = {.saves = inputs(1),
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{masked_fill(v.grad(), v.input(1), 0), Tensor(),
+                               sum(masked(v.grad(), v.input(1)))};
+                }},
+    .batch = loop_batch,
+    .samples = [] { return Samples{{"plain", {f64({3, 4}), boolean({3, 4}), f64({})}}}; },
 };
 
 }  // namespace weft::ops

@@ -189,7 +189,7 @@ Tensor unsqueeze_to(const Tensor& grad, SymIntSpan sizes, uint64_t mask) {
   return result;
 }
 
-// --- batching -------------------------------------------------------------------------------------------------------
+// --- batching ----------------------------------------------------------------------------------------------
 
 SymInts with_batch(const SymInt& batch, SymIntSpan sizes) {
   SymInts all{batch};
