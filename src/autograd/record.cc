@@ -113,8 +113,22 @@ bool any_requires_grad(Args args) {
   return false;
 }
 
+namespace {
+
+// detach_ and its like: a view that leaves its history behind, put in the place of its argument.
+bool drops_history(const Operator& op) {
+  return op.form() == OpForm::kInplace && op.has(Traits::kView) && op.has(Traits::kNotDifferentiable);
+}
+
+}  // namespace
+
 Value record_call(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
   if (const HigherOrder* higher_order = op.def().higher_order) return higher_order->autograd(op, args, call_below);
+  if (drops_history(op)) {
+    Value result = call_below(args);
+    args[written_argument(op)].tensor_ref().impl()->forget_history();
+    return result;
+  }
   if (!is_grad_enabled() || !any_requires_grad(args)) return call_below(args);
   if (op.form() == OpForm::kOut)
     fail("{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "

@@ -106,18 +106,16 @@ Value VmapLevel::handle_inplace(const Operator& op, Args args) {
 }
 
 Value VmapLevel::handle_out(const Operator& op, Args args) {
-  const auto& written = op.info().written;
-  std::vector<Value> inputs, targets;
-  for (size_t i = 0; i < args.size(); ++i) (written[i] ? targets : inputs).push_back(args[i]);
-  Batched batched = run_rule(op.functional(), inputs);
-  for (size_t i = 0; i < targets.size(); ++i) {
+  dispatch::OutCall call = dispatch::split_out_call(op, args);
+  Batched batched = run_rule(op.functional(), call.inputs);
+  for (size_t i = 0; i < call.targets.size(); ++i) {
     const Value& result = batched.result.is_sequence() ? batched.result.elements()[i] : batched.result;
-    LevelBox* box = box_at(targets[i].to_tensor(), *this);
+    LevelBox* box = box_at(call.targets[i].to_tensor(), *this);
     require(box, "vmap: {}: the out= tensor is not batched but the result is", op.name());
     BelowLevel below(*this);
     copy_(box->value, movedim(result.to_tensor(), batched.dims[i], box->batch_dim));
   }
-  return targets.size() == 1 ? targets[0] : Value::tuple(targets);
+  return call.result();
 }
 
 // A random factory draws once for all, or once for each example in a tensor with the batch dim in front.
@@ -141,6 +139,8 @@ Value VmapLevel::handle_random(const Operator& op, Args args, bool has_batched) 
         "on vmap or perform the randomness operation out of vmap",
         op.name());
   if (!has_batched) {
+    if (op.form() == OpForm::kOut && randomness_ == func::Randomness::kDifferent)
+      fail("vmap: {}: the out= tensor is not batched, so it cannot hold different numbers for each example", op.name());
     if (op.has(Traits::kFactory)) return random_factory(op, args);
     if (randomness_ == func::Randomness::kSame) return call_unbatched(op, args);
     std::vector<Value> batched(args.begin(), args.end());

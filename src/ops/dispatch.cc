@@ -60,6 +60,24 @@ Value redispatch(const Operator& op, Args args) {
   }
 }
 
+OutCall split_out_call(const Operator& op, Args args) {
+  const Operator& functional = op.functional();
+  const std::vector<Argument>& own = op.schema().arguments;
+  OutCall call;
+  for (size_t i = 0; i < own.size(); ++i)
+    if (op.info().written[i] && !functional.schema().argument_index(own[i].name)) call.targets.push_back(args[i]);
+  const std::vector<Argument>& wanted = functional.schema().arguments;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    std::optional<size_t> at = op.schema().argument_index(wanted[i].name);
+    const Tensor* target = call.targets[0].is_tensor() ? &call.targets[0].tensor_ref() : nullptr;
+    if (at) call.inputs.push_back(args[*at]);
+    else if (target && wanted[i].name == "dtype") call.inputs.push_back(target->dtype());
+    else if (target && wanted[i].name == "device") call.inputs.push_back(target->device());
+    else call.inputs.push_back(functional.info().defaults[i]);
+  }
+  return call;
+}
+
 void bump_versions(const Operator& op, Args args) {
   const Operator::Info& info = op.info();
   if (!info.is_mutable) return;

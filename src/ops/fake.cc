@@ -12,7 +12,9 @@ namespace {
 
 thread_local FakeMode* innermost = nullptr;
 
-TensorSpec spec_of(const Tensor& t) { return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())}; }
+TensorSpec spec_of(const Tensor& t) {
+  return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())};
+}
 
 Value functional_meta(const Operator& op, Args args) {
   const Function& meta = op.def().meta;
@@ -37,15 +39,14 @@ Value inplace_meta(const Operator& op, Args args) {
 }
 
 Value out_meta(const Operator& op, Args args) {
-  const auto& written = op.info().written;
-  std::vector<Value> inputs, targets;
-  for (size_t i = 0; i < args.size(); ++i) (written[i] ? targets : inputs).push_back(args[i]);
-  Value result = functional_meta(op, inputs);
-  for (size_t i = 0; i < targets.size(); ++i) {
+  dispatch::OutCall call = dispatch::split_out_call(op, args);
+  Value result = functional_meta(op, call.inputs);
+  for (size_t i = 0; i < call.targets.size(); ++i) {
     const Value& made = result.is_sequence() ? result.elements()[i] : result;
-    prepare_out(spec_of(made.to_tensor()), targets[i].to_tensor());
+    if (made.is_none()) continue;  // not asked for
+    prepare_out(spec_of(made.to_tensor()), call.targets[i].to_tensor());
   }
-  return targets.size() == 1 ? targets[0] : Value::tuple(targets);
+  return call.result();
 }
 
 template <typename F>
@@ -65,10 +66,11 @@ void refuse_real_tensors(const Operator& op, Args args) {
   if (mode && mode->options().allow_real_inputs) return;
   for_each_tensor(args, [&](const Tensor& t) {
     bool is_number = t.dim() == 0 && (t.flags() & tensor_flag::kWrappedNumber);
-    require(is_fake(t) || is_number || t.device().is_meta(),
-            "{}: {} is a real tensor among fake ones; it was made outside of the fake mode. Make it fake with "
-            "FakeMode::fake_of, or allow it with FakeOptions{{.allow_real_inputs = true}}",
-            op.name(), describe(t));
+    require(
+        is_fake(t) || is_number || t.device().is_meta(),
+        "{}: {} is a real tensor among fake ones; it was made outside of the fake mode. Make it fake with "
+        "FakeMode::fake_of, or allow it with FakeOptions{{.allow_real_inputs = true}}",
+        op.name(), describe(t));
   });
 }
 
@@ -89,8 +91,8 @@ FakeMode* FakeMode::current() { return innermost; }
 
 namespace {
 
-// Strides of memory that is not row-major in terms of its sizes: a dim that begins where another one ends has that
-// one's extent for its stride. What fits nowhere stays a number.
+// Strides of memory that is not row-major in terms of its sizes: a dim that begins where another one ends has
+// that one's extent for its stride. What fits nowhere stays a number.
 SymInts symbolic_strides(const Tensor& real, const SymInts& sizes) {
   IntSpan plain = real.plain_sizes(), strides = real.plain_strides();
   std::vector<size_t> order(plain.size());
@@ -113,11 +115,13 @@ SymInts symbolic_strides(const Tensor& real, const SymInts& sizes) {
 }  // namespace
 
 Tensor FakeMode::fake_of(const Tensor& real, std::string_view source) const {
-  auto impl = make_ref<TensorImpl>(Storage::without_memory(real.storage()->bytes(), real.device()), real.dtype(), real.device());
+  auto impl = make_ref<TensorImpl>(Storage::without_memory(real.storage()->bytes(), real.device()),
+                                   real.dtype(), real.device());
   SymInts sizes(real.sizes()), strides(real.strides());
   if (options_.shape_env) {
     for (size_t d = 0; d < sizes.size(); ++d)
-      sizes[d] = options_.shape_env->create_symbol(real.plain_sizes()[d], fmt::format("{}.size({})", source, d));
+      sizes[d] =
+          options_.shape_env->create_symbol(real.plain_sizes()[d], fmt::format("{}.size({})", source, d));
     strides = real.is_contiguous() ? contiguous_strides(sizes) : symbolic_strides(real, sizes);
   }
   impl->set_geometry(sizes, strides, real.storage_offset());
@@ -138,8 +142,10 @@ Value run_meta(const Operator& op, Args args) {
       }
       return functional_meta(op, args);
     }
-    case OpForm::kInplace: return inplace_meta(op, args);
-    case OpForm::kOut: return out_meta(op, args);
+    case OpForm::kInplace:
+      return inplace_meta(op, args);
+    case OpForm::kOut:
+      return out_meta(op, args);
   }
   __builtin_unreachable();
 }
@@ -157,7 +163,8 @@ Value layers::fake(const Operator& op, Args args) {
 SymInt unbacked_size(const char* op, const SymInt& upper) {
   FakeMode* mode = FakeMode::current();
   require(mode && mode->options().shape_env,
-          "{}: the size of its result depends on data, and these tensors have none; run it under a FakeMode with a ShapeEnv",
+          "{}: the size of its result depends on data, and these tensors have none; run it under a FakeMode "
+          "with a ShapeEnv",
           op);
   SymInt size = mode->options().shape_env->create_unbacked_int();
   check_size_like(size);
@@ -168,7 +175,8 @@ SymInt unbacked_size(const char* op, const SymInt& upper) {
 Value unbacked_item(const char* op, DType dtype) {
   FakeMode* mode = FakeMode::current();
   require(mode && mode->options().shape_env,
-          "{}: its value depends on data, and this tensor has none; run it under a FakeMode with a ShapeEnv", op);
+          "{}: its value depends on data, and this tensor has none; run it under a FakeMode with a ShapeEnv",
+          op);
   ShapeEnv& env = *mode->options().shape_env;
   if (dtype == DType::kBool) return env.create_unbacked_bool();
   if (is_floating(dtype)) return env.create_unbacked_float();

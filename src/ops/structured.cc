@@ -1,7 +1,7 @@
 #include "ops/structured.h"
 
-#include "ops/support/shapes.h"
 #include "ops/support/pointwise.h"
+#include "ops/support/shapes.h"
 #include "ops/support/type_promotion.h"
 #include "weft/base/error.h"
 #include "weft/ops/functions.h"
@@ -14,7 +14,8 @@ void check_inplace(const TensorSpec& spec, const Tensor& self) {
     fail("result type {} can't be cast to the desired output type {}; the in-place target is {}",
          dtype_name(spec.dtype), dtype_name(self.dtype()), describe(self));
   require(same_sizes(spec.sizes, self.sizes()),
-          "output with shape {} doesn't match the broadcast shape {}; an in-place operator cannot grow its target",
+          "output with shape {} doesn't match the broadcast shape {}; an in-place operator cannot grow its "
+          "target",
           describe_sizes(self.sizes()), describe_sizes(spec.sizes));
 }
 
@@ -44,6 +45,12 @@ void prepare_out(const TensorSpec& spec, const Tensor& out) {
   if (!same_sizes(spec.sizes, out.sizes())) resize_to(spec, out);
 }
 
+void check_out_type(OutType rule, const TensorSpec& spec, const Tensor& out) {
+  require(rule == OutType::kConverted || spec.dtype == out.dtype(),
+          "Expected out tensor to have dtype {}, but got {} instead", dtype_name(spec.dtype),
+          dtype_name(out.dtype()));
+}
+
 namespace {
 
 struct Extent {
@@ -52,15 +59,16 @@ struct Extent {
 Extent extent_of(const Tensor& t) {
   int64_t size = item_size(t.dtype()), first = t.storage_offset().plain() * size, last = first + size;
   for (int64_t d = 0; d < t.dim(); ++d) {
-    int64_t reach = (t.plain_sizes()[static_cast<size_t>(d)] - 1) * t.plain_strides()[static_cast<size_t>(d)] * size;
+    int64_t reach =
+        (t.plain_sizes()[static_cast<size_t>(d)] - 1) * t.plain_strides()[static_cast<size_t>(d)] * size;
     (reach < 0 ? first : last) += reach;
   }
   return {first, last};
 }
 
 bool same_places(const Tensor& a, const Tensor& b) {
-  return a.storage_offset().same_as(b.storage_offset()) && a.dtype() == b.dtype() && same_sizes(a.sizes(), b.sizes()) &&
-         same_sizes(a.strides(), b.strides());
+  return a.storage_offset().same_as(b.storage_offset()) && a.dtype() == b.dtype() &&
+         same_sizes(a.sizes(), b.sizes()) && same_sizes(a.strides(), b.strides());
 }
 
 }  // namespace
@@ -75,18 +83,22 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
 void check_overlap(const Tensor& written, const Tensor& read) {
   if (written.is_same(read) || !may_overlap(written, read) || same_places(written, read)) return;
   // Two strided tensors may interleave without meeting; only dense ones are known to.
-  bool both_dense = written.impl()->is_non_overlapping_and_dense() && read.impl()->is_non_overlapping_and_dense();
+  bool both_dense =
+      written.impl()->is_non_overlapping_and_dense() && read.impl()->is_non_overlapping_and_dense();
   require(!both_dense,
-          "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+          "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+          "single memory "
           "location. Please clone() the tensor before performing the operation.");
 }
 
 void check_no_internal_overlap(const Tensor& written) {
   if (written.is_symbolic() || written.is_contiguous()) return;
   for (int64_t d = 0; d < written.dim(); ++d) {
-    bool repeats = written.plain_strides()[static_cast<size_t>(d)] == 0 && written.plain_sizes()[static_cast<size_t>(d)] > 1;
+    bool repeats = written.plain_strides()[static_cast<size_t>(d)] == 0 &&
+                   written.plain_sizes()[static_cast<size_t>(d)] > 1;
     require(!repeats,
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+            "location. "
             "Please clone() the tensor before performing the operation.");
   }
 }
@@ -101,7 +113,8 @@ const Tensor& copy_composed_inplace(const Tensor& self, const Tensor& result) {
 }
 
 const Tensor& copy_composed_out(const Tensor& out, const Tensor& result) {
-  prepare_out({result.dtype(), result.device(), SymInts(result.sizes()), contiguous_strides(result.sizes())}, out);
+  prepare_out({result.dtype(), result.device(), SymInts(result.sizes()), contiguous_strides(result.sizes())},
+              out);
   return copy_(out, result);
 }
 

@@ -11,6 +11,9 @@ namespace weft {
 void check_inplace(const TensorSpec& spec, const Tensor& self);
 // Gives `out` the sizes of `spec` (resizing it when they differ) and checks type and device.
 void prepare_out(const TensorSpec& spec, const Tensor& out);
+// Whether an out= tensor may have another type than the result, which is then converted.
+enum class OutType : uint8_t { kConverted, kExact };
+void check_out_type(OutType rule, const TensorSpec& spec, const Tensor& out);
 // An error when two elements of `written` share memory, or when `written` and `read` overlap in part.
 void check_overlap(const Tensor& written, const Tensor& read);
 void check_no_internal_overlap(const Tensor& written);
@@ -19,8 +22,8 @@ bool may_overlap(const Tensor& a, const Tensor& b);
 // Copies values, converting the type; sizes must agree. No layers.
 void copy_values(const Tensor& target, const Tensor& source);
 
-// The target of a composite in-place form as its composition may keep it: a copy where a gradient is recorded, since
-// the composition may save its argument and the target is written over.
+// The target of a composite in-place form as its composition may keep it: a copy where a gradient is
+// recorded, since the composition may save its argument and the target is written over.
 Tensor kept_target(const Tensor& self, bool is_recorded);
 // Ends of composite in-place and out= forms: checks, then `copy_`, which every layer sees.
 const Tensor& copy_composed_inplace(const Tensor& self, const Tensor& result);
@@ -55,12 +58,12 @@ bool requires_grad(const T& argument) {
   return false;
 }
 
-template <auto meta, auto into, bool aliasing_is_safe, typename Signature = decltype(meta)>
+template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, typename Signature = decltype(meta)>
 struct Forms;
 
 // One result.
-template <auto meta, auto into, bool aliasing_is_safe, typename... A>
-struct Forms<meta, into, aliasing_is_safe, TensorSpec (*)(A...)> {
+template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, typename... A>
+struct Forms<meta, into, aliasing_is_safe, out_type, TensorSpec (*)(A...)> {
   static Tensor functional(A... args) {
     Tensor out = allocate(meta(args...));
     into(args..., out);
@@ -85,8 +88,9 @@ struct Forms<meta, into, aliasing_is_safe, TensorSpec (*)(A...)> {
   }
   static const Tensor& out(A... args, const Tensor& target) {
     TensorSpec spec = meta(args...);
-    prepare_out(spec, target);
     check_no_internal_overlap(target);
+    check_out_type(out_type, spec, target);
+    prepare_out(spec, target);
     (check_overlap_with(target, args), ...);
     write(spec, target, args...);
     return target;
@@ -104,8 +108,8 @@ template <typename S>
 using TensorOf = Tensor;
 
 // Several results.
-template <auto meta, auto into, bool aliasing_is_safe, typename... S, typename... A>
-struct Forms<meta, into, aliasing_is_safe, std::tuple<S...> (*)(A...)> {
+template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, typename... S, typename... A>
+struct Forms<meta, into, aliasing_is_safe, out_type, std::tuple<S...> (*)(A...)> {
   using Results = std::tuple<TensorOf<S>...>;
   static Results functional(A... args) {
     return std::apply(
@@ -117,6 +121,8 @@ struct Forms<meta, into, aliasing_is_safe, std::tuple<S...> (*)(A...)> {
         meta(args...));
   }
   static Results out(A... args, const TensorOf<S>&... targets) {
+    (check_no_internal_overlap(targets), ...);
+    std::apply([&](const S&... specs) { (check_out_type(out_type, specs, targets), ...); }, meta(args...));
     Results results = functional(args...);
     std::apply(
         [&](const auto&... r) {
@@ -131,11 +137,13 @@ struct Forms<meta, into, aliasing_is_safe, std::tuple<S...> (*)(A...)> {
 };
 
 // A kernel that makes its own result: the other forms copy it.
-template <auto fn, typename Signature = decltype(fn)>
+template <auto fn, OutType out_type, typename Signature = decltype(fn)>
 struct Copied;
-template <auto fn, typename... A>
-struct Copied<fn, Tensor (*)(A...)> {
-  static TensorSpec spec_of(const Tensor& t) { return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())}; }
+template <auto fn, OutType out_type, typename... A>
+struct Copied<fn, out_type, Tensor (*)(A...)> {
+  static TensorSpec spec_of(const Tensor& t) {
+    return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())};
+  }
   static const Tensor& inplace(A... args) {
     const Tensor& self = std::get<0>(std::tie(args...));
     Tensor result = fn(args...);
@@ -145,7 +153,9 @@ struct Copied<fn, Tensor (*)(A...)> {
     return self;
   }
   static const Tensor& out(A... args, const Tensor& target) {
+    check_no_internal_overlap(target);
     Tensor result = fn(args...);
+    check_out_type(out_type, spec_of(result), target);
     prepare_out(spec_of(result), target);
     copy_values(target, result);
     return target;
@@ -158,8 +168,26 @@ struct Copied<fn, Tensor (*)(A...)> {
     return forms;
   }
 };
-template <auto fn, typename R, typename... A>
-struct Copied<fn, R (*)(A...)> {
+// Several results; one that was not asked for is undefined, and its target stays as it is.
+template <auto fn, OutType out_type, typename... R, typename... A>
+  requires(std::same_as<R, Tensor> && ...)
+struct Copied<fn, out_type, std::tuple<R...> (*)(A...)> {
+  static void copy(const Tensor& target, const Tensor& result) {
+    if (!result.defined()) return;
+    check_no_internal_overlap(target);
+    TensorSpec spec{result.dtype(), result.device(), SymInts(result.sizes()), SymInts(result.strides())};
+    check_out_type(out_type, spec, target);
+    prepare_out(spec, target);
+    copy_values(target, result);
+  }
+  static std::tuple<R...> out(A... args, const R&... targets) {
+    std::apply([&](const R&... results) { (copy(targets, results), ...); }, fn(args...));
+    return {targets...};
+  }
+  static constexpr KernelSet set() { return {.functional = function<fn>(), .out = function<out>()}; }
+};
+template <auto fn, OutType out_type, typename R, typename... A>
+struct Copied<fn, out_type, R (*)(A...)> {
   static constexpr KernelSet set() { return {.functional = function<fn>()}; }
 };
 
@@ -184,6 +212,16 @@ struct Composed<fn, Tensor (*)(A...)> {
         forms.inplace = function<inplace>();
     return forms;
   }
+};
+// Several results.
+template <auto fn, typename... R, typename... A>
+  requires(std::same_as<R, Tensor> && ...)
+struct Composed<fn, std::tuple<R...> (*)(A...)> {
+  static std::tuple<R...> out(A... args, const R&... targets) {
+    std::apply([&](const R&... results) { (copy_composed_out(targets, results), ...); }, fn(args...));
+    return {targets...};
+  }
+  static constexpr KernelSet set() { return {.functional = function<fn>(), .out = function<out>()}; }
 };
 template <auto fn, typename R, typename... A>
 struct Composed<fn, R (*)(A...)> {
@@ -224,15 +262,20 @@ constexpr KernelSet composite() {
 
 // All forms from a meta function and a kernel `void into(args..., const Tensor& out...)`. `aliasing_is_safe`:
 // the kernel may write over an input that it reads in the same place (pointwise ones may).
-template <auto meta, auto into, bool aliasing_is_safe = false>
+template <auto meta, auto into, bool aliasing_is_safe = false, OutType out_type = OutType::kConverted>
 constexpr KernelSet structured() {
-  return structured_detail::Forms<+meta, +into, aliasing_is_safe>::set();
+  return structured_detail::Forms<+meta, +into, aliasing_is_safe, out_type>::set();
+}
+// The same where an out= tensor must have the result's own type.
+template <auto meta, auto into>
+constexpr KernelSet structured_exact() {
+  return structured<meta, into, false, OutType::kExact>();
 }
 
 // All forms from a kernel that returns its result.
-template <auto fn>
+template <auto fn, OutType out_type = OutType::kConverted>
 constexpr KernelSet plain() {
-  return structured_detail::Copied<+fn>::set();
+  return structured_detail::Copied<+fn, out_type>::set();
 }
 
 }  // namespace weft

@@ -52,6 +52,8 @@ inline double weighted_sum(const Tensor& tensor, size_t first = 0) {
 // Arguments that PyTorch does not differentiate either.
 inline const Exceptions kConstants = {
     {"aten::native_batch_norm/eval", "running statistics are state, not inputs"},
+    {"aten::_native_batch_norm_legit_functional/eval", "running statistics are state, not inputs"},
+    {"aten::_native_batch_norm_legit_no_training/eval", "running statistics are state, not inputs"},
     {"aten::nll_loss/weighted", "weights of classes are constants"},
     {"aten::nll_loss_nd/weighted", "weights of classes are constants"},
     {"aten::nll_loss_forward/weighted", "weights of classes are constants"},

@@ -87,6 +87,8 @@ TEST(Meta, SymbolicSizesGiveTheSameAtTheirHints) {
                {"aten::split.sizes", given},
                {"aten::layer_norm", given},
                {"aten::native_layer_norm", given},
+               {"aten::index_select_backward", given},
+               {"aten::value_selecting_reduction_backward/row", given},
                {"aten::unbind.int", "the number of results is the size"},
                {"aten::view_as_complex", "the last size must be 2"}});
 }

@@ -47,6 +47,9 @@ TEST(Random, StepsDependOnSizesOnly) {
 }
 
 TEST(Random, FakeExecutionDrawsNothing) {
+  auto is_random = [](const Operator& op) {
+    return op.has(Traits::kRandom) && !op.has(Traits::kDataDependent);
+  };
   auto check = [](const Case& one, std::vector<std::string>& texts) {
     std::vector<Value> real = one.args();
     FakeMode mode;

@@ -2,9 +2,9 @@
 //
 //   weft-opgen OUTPUT_FOLDER SOURCE...
 //
-// A definition is found by the word WEFT_OPERATOR(name); the string literals of its .schema, .inplace and .out
-// fields are the overloads. Files are only written when their text changes, so that nothing is rebuilt for a
-// change inside a kernel.
+// A definition is found by the word WEFT_OPERATOR(name); the string literals of its .schema, .inplace and
+// .out fields are the overloads. Files are only written when their text changes, so that nothing is rebuilt
+// for a change inside a kernel.
 
 #include <fmt/format.h>
 
@@ -70,14 +70,19 @@ std::string literals_at(const std::string& source, size_t at) {
 void find_field(const std::string& body, const char* field, Form form, const std::string& name,
                 std::vector<Overload>& found) {
   const std::string word = fmt::format(".{} =", field);
-  size_t at = body.find(word);
-  // Not inside a longer expression: a field follows a brace, a comma or white space.
-  while (at != std::string::npos && !std::strchr("{, \n", body[at - 1])) at = body.find(word, at + 1);
-  if (at == std::string::npos) return;
-  at += word.size();
-  std::string text = literals_at(body, at);
-  require(!text.empty(), "{}: .{} is not a string literal", name, field);
-  found.push_back({name, form, text, parse_schema(text)});
+  for (size_t at = body.find(word); at != std::string::npos; at = body.find(word, at)) {
+    // Not inside a longer expression: a field follows a brace, a comma or white space.
+    bool is_field = std::strchr("{, \n", body[at - 1]) != nullptr;
+    at += word.size();
+    // The kernels of the forms are fields of the same names, one level deeper.
+    size_t value = body.find_first_not_of(" \t\r\n", at);
+    if (!is_field || body.compare(value, 9, "function<") == 0 || body.compare(value, 10, "structured") == 0)
+      continue;
+    std::string text = literals_at(body, at);
+    require(!text.empty(), "{}: .{} is not a string literal", name, field);
+    found.push_back({name, form, text, parse_schema(text)});
+    return;
+  }
 }
 
 void scan(const std::string& path, std::vector<Overload>& found) {
@@ -96,7 +101,7 @@ void scan(const std::string& path, std::vector<Overload>& found) {
   }
 }
 
-// --- types ---------------------------------------------------------------------------------------------------
+// --- types -------------------------------------------------------------------------------------------------
 
 bool is_tensor(const Type& type) { return type.kind() == Type::Kind::kTensor; }
 bool is_optional_tensor(const Type& type) { return type.is_optional() && is_tensor(type.element()); }
@@ -106,30 +111,49 @@ bool is_tensor_list(const Type& type) {
 
 std::string plain_type(const Type& type) {
   switch (type.kind()) {
-    case Type::Kind::kTensor: return "Tensor";
-    case Type::Kind::kScalar: return "Scalar";
-    case Type::Kind::kInt: return "int64_t";
-    case Type::Kind::kSymInt: return "SymInt";
-    case Type::Kind::kFloat: return "double";
-    case Type::Kind::kBool: return "bool";
-    case Type::Kind::kString: return "std::string_view";
-    case Type::Kind::kScalarType: return "DType";
-    case Type::Kind::kDevice: return "Device";
-    case Type::Kind::kLayout: return "Layout";
-    case Type::Kind::kMemoryFormat: return "MemoryFormat";
-    case Type::Kind::kGenerator: return "Generator";
-    default: break;
+    case Type::Kind::kTensor:
+      return "Tensor";
+    case Type::Kind::kScalar:
+      return "Scalar";
+    case Type::Kind::kInt:
+      return "int64_t";
+    case Type::Kind::kSymInt:
+      return "SymInt";
+    case Type::Kind::kFloat:
+      return "double";
+    case Type::Kind::kBool:
+      return "bool";
+    case Type::Kind::kString:
+      return "std::string_view";
+    case Type::Kind::kScalarType:
+      return "DType";
+    case Type::Kind::kDevice:
+      return "Device";
+    case Type::Kind::kLayout:
+      return "Layout";
+    case Type::Kind::kMemoryFormat:
+      return "MemoryFormat";
+    case Type::Kind::kGenerator:
+      return "Generator";
+    default:
+      break;
   }
   if (type.is_list()) {
     const Type& element = type.element();
     if (is_tensor(element) || is_optional_tensor(element)) return "TensorSpan";
     switch (element.kind()) {
-      case Type::Kind::kInt: return "IntSpan";
-      case Type::Kind::kSymInt: return "SymIntSpan";
-      case Type::Kind::kFloat: return "ListSpan<double>";
-      case Type::Kind::kScalar: return "ListSpan<Scalar>";
-      case Type::Kind::kBool: return fmt::format("std::array<bool, {}>", type.list_size().value_or(1));
-      default: break;
+      case Type::Kind::kInt:
+        return "IntSpan";
+      case Type::Kind::kSymInt:
+        return "SymIntSpan";
+      case Type::Kind::kFloat:
+        return "ListSpan<double>";
+      case Type::Kind::kScalar:
+        return "ListSpan<Scalar>";
+      case Type::Kind::kBool:
+        return fmt::format("std::array<bool, {}>", type.list_size().value_or(1));
+      default:
+        break;
     }
   }
   if (type.is_optional()) {
@@ -144,7 +168,8 @@ std::string plain_type(const Type& type) {
 std::string parameter_type(const Type& type) {
   std::string plain = plain_type(type);
   static const std::set<std::string> by_reference = {"Tensor", "Scalar", "SymInt", "Generator"};
-  bool heavy = by_reference.count(plain) || plain.starts_with("std::optional<S") || plain == "std::optional<Generator>";
+  bool heavy = by_reference.count(plain) || plain.starts_with("std::optional<S") ||
+               plain == "std::optional<Generator>";
   return heavy ? "const " + plain + "&" : plain;
 }
 
@@ -160,11 +185,12 @@ std::string return_type(const Schema& schema) {
   }
   std::string text = "std::tuple<";
   for (size_t i = 0; i < returns.size(); ++i)
-    text += (i ? ", " : "") + (is_tensor_list(returns[i].type) ? "std::vector<Tensor>" : plain_type(returns[i].type));
+    text += (i ? ", " : "") +
+            (is_tensor_list(returns[i].type) ? "std::vector<Tensor>" : plain_type(returns[i].type));
   return text + ">";
 }
 
-// --- defaults --------------------------------------------------------------------------------------------------
+// --- defaults ----------------------------------------------------------------------------------------------
 
 std::string scalar_default(const DefaultValue& value, const Type& type) {
   std::string text = value.to_string();
@@ -174,7 +200,8 @@ std::string scalar_default(const DefaultValue& value, const Type& type) {
   if (type.is(Type::Kind::kScalarType) && text == "4") return "kInt64";  // PyTorch's number of the type
   if (type.kind() == Type::Kind::kMemoryFormat) return "MemoryFormat::kContiguous";
   if (text == "Mean" || text == "long") return text == "Mean" ? "1" : "kInt64";
-  if (text.size() >= 2 && (text[0] == '"' || text[0] == '\'')) return "\"" + text.substr(1, text.size() - 2) + "\"";
+  if (text.size() >= 2 && (text[0] == '"' || text[0] == '\''))
+    return "\"" + text.substr(1, text.size() - 2) + "\"";
   return text;
 }
 
@@ -182,7 +209,8 @@ std::string default_text(const Argument& argument) {
   const Type& type = argument.type;
   const Type& list = type.is_optional() && type.element().is_list() ? type.element() : type;
   std::string text = argument.default_value->to_string();
-  if (!list.is_list()) return scalar_default(*argument.default_value, type.is_optional() ? type.element() : type);
+  if (!list.is_list())
+    return scalar_default(*argument.default_value, type.is_optional() ? type.element() : type);
   if (text == "None") return "{}";
   if (text.starts_with("[")) {
     std::string inner = text.substr(1, text.size() - 2);
@@ -194,10 +222,11 @@ std::string default_text(const Argument& argument) {
   return "{" + repeated + "}";
 }
 
-// --- names and parameters ----------------------------------------------------------------------------------------
+// --- names and parameters ----------------------------------------------------------------------------------
 
 std::string cpp_name(const std::string& name) {
-  static const std::set<std::string> reserved = {"and", "or", "not", "xor", "default", "float", "int", "bool", "double"};
+  static const std::set<std::string> reserved = {"and",   "or",  "not",  "xor",   "default",
+                                                 "float", "int", "bool", "double"};
   return reserved.count(name) ? name + "_" : name;
 }
 
@@ -205,7 +234,8 @@ std::string function_name(const Overload& o) {
   return o.form == Form::kOut ? cpp_name(o.schema.name) + "_out" : cpp_name(o.schema.name);
 }
 
-// C++ parameters in order: the schema's, but the written tensors of an out= form first, so that defaults can follow.
+// C++ parameters in order: the schema's, but the written tensors of an out= form first, so that defaults can
+// follow.
 std::vector<size_t> parameter_order(const Overload& o) {
   std::vector<size_t> order;
   auto is_out = [&](const Argument& a) { return o.form == Form::kOut && a.alias && a.alias->is_write; };
@@ -230,7 +260,8 @@ std::vector<std::string> types_of(const Overload& o) {
   return types;
 }
 
-// Two overloads that a call with n arguments cannot tell apart: the longer one loses the default that allows it.
+// Two overloads that a call with n arguments cannot tell apart: the longer one loses the default that allows
+// it.
 void resolve_ambiguities(std::vector<Overload*>& overloads) {
   for (Overload* a : overloads)
     for (Overload* b : overloads) {
@@ -238,7 +269,8 @@ void resolve_ambiguities(std::vector<Overload*>& overloads) {
       auto types_a = types_of(*a), types_b = types_of(*b);
       for (size_t n = std::min(types_a.size(), types_b.size());; --n) {
         bool callable = n >= a->required && n >= b->required;
-        if (callable && std::equal(types_a.begin(), types_a.begin() + static_cast<long>(n), types_b.begin())) {
+        if (callable &&
+            std::equal(types_a.begin(), types_a.begin() + static_cast<long>(n), types_b.begin())) {
           Overload* longer = types_a.size() >= types_b.size() ? a : b;
           longer->required = n + 1;
         }
@@ -261,14 +293,15 @@ std::string parameters(const Overload& o, bool with_defaults, bool without_self)
 }
 
 bool is_method(const Overload& o) {
-  static const std::set<std::string> by_hand = {"size", "stride", "numel", "dim", "is_complex", "is_floating_point",
-                                                "is_conj", "is_neg", "requires_grad_", "data", "backward", "version"};
+  static const std::set<std::string> by_hand = {
+      "size",    "stride", "numel",          "dim",  "is_complex", "is_floating_point",
+      "is_conj", "is_neg", "requires_grad_", "data", "backward",   "version"};
   if (o.form == Form::kOut || o.schema.ns != "aten" || o.schema.arguments.empty()) return false;
   if (o.schema.name.starts_with("_") || by_hand.count(o.schema.name)) return false;
   return o.schema.arguments[0].name == "self" && is_tensor(o.schema.arguments[0].type);
 }
 
-// --- writing -----------------------------------------------------------------------------------------------------
+// --- writing -----------------------------------------------------------------------------------------------
 
 std::string signature_type(const Overload& o) {
   std::string text = return_type(o.schema) + "(";
@@ -296,7 +329,8 @@ std::string pending_arguments(const Overload& o) {
 
 std::string boxed_view_arguments(const Overload& o) {
   std::string text = "Value()";
-  for (size_t i = 1; i < o.schema.arguments.size(); ++i) text += fmt::format(", boxing::box({})", cpp_name(o.schema.arguments[i].name));
+  for (size_t i = 1; i < o.schema.arguments.size(); ++i)
+    text += fmt::format(", boxing::box({})", cpp_name(o.schema.arguments[i].name));
   return text;
 }
 
@@ -319,26 +353,34 @@ std::string definition(const Overload& o) {
   if (!written.empty()) {
     bool keep = !returns_argument && result != "void";
     // A composite is made of calls that count the write themselves.
-    body = fmt::format("  {}{};\n  if (op.is_composite()) return{};\n{}", keep ? "auto result = " : "", kernel,
-                       returns_argument ? " " + written_name : keep ? " result" : "", written);
+    body =
+        fmt::format("  {}{};\n  if (op.is_composite()) return{};\n{}", keep ? "auto result = " : "", kernel,
+                    returns_argument ? " " + written_name
+                    : keep           ? " result"
+                                     : "",
+                    written);
     if (returns_argument) body += fmt::format("  return {};\n", written_name);
     else if (keep) body += "  return result;\n";
   } else if (o.schema.is_view() && (result == "Tensor" || result == "std::vector<Tensor>")) {
     std::string self = cpp_name(o.schema.arguments[0].name);
-    body = fmt::format("  auto result = {};\n  if (!op.is_composite()) dispatch::note_typed_views(op, {}, result, {{{}}});\n  return result;\n",
-                       kernel, self, boxed_view_arguments(o));
+    body = fmt::format(
+        "  auto result = {};\n  if (!op.is_composite()) dispatch::note_typed_views(op, {}, result, "
+        "{{{}}});\n  return result;\n",
+        kernel, self, boxed_view_arguments(o));
   } else {
     body = fmt::format("  return {};\n", kernel);
   }
-  return fmt::format("{} {}({}) {{\n  const Operator& op = detail::operator_table[{}];\n  if (dispatch::pending({})) [[unlikely]]\n    {}{}}}\n\n",
-                     result, function_name(o), parameters(o, false, false), o.index, pending_arguments(o), slow, body);
+  return fmt::format(
+      "{} {}({}) {{\n  const Operator& op = detail::operator_table[{}];\n  if (dispatch::pending({})) "
+      "[[unlikely]]\n    {}{}}}\n\n",
+      result, function_name(o), parameters(o, false, false), o.index, pending_arguments(o), slow, body);
 }
 
 std::string method_definition(const Overload& o) {
   std::string names;
   for (size_t i = 1; i < o.schema.arguments.size(); ++i) names += ", " + cpp_name(o.schema.arguments[i].name);
-  return fmt::format("{} Tensor::{}({}) const {{ return weft::{}(*this{}); }}\n", return_type(o.schema), function_name(o),
-                     parameters(o, false, true), function_name(o), names);
+  return fmt::format("{} Tensor::{}({}) const {{ return weft::{}(*this{}); }}\n", return_type(o.schema),
+                     function_name(o), parameters(o, false, true), function_name(o), names);
 }
 
 constexpr const char* kBanner = "// Made by weft-opgen from the schemas in src/ops; changes here are lost.\n";
@@ -347,9 +389,11 @@ void write_headers(const std::filesystem::path& folder, const std::vector<Overlo
   std::string methods = kBanner, functions = kBanner;
   functions += "#pragma once\n\n#include \"weft/core/tensor.h\"\n\nnamespace weft {\n\n";
   for (const Overload& o : overloads) {
-    functions += fmt::format("// {}\n{} {}({});\n", o.text, return_type(o.schema), function_name(o), parameters(o, true, false));
+    functions += fmt::format("// {}\n{} {}({});\n", o.text, return_type(o.schema), function_name(o),
+                             parameters(o, true, false));
     if (is_method(o))
-      methods += fmt::format("{} {}({}) const;\n", return_type(o.schema), function_name(o), parameters(o, true, true));
+      methods += fmt::format("{} {}({}) const;\n", return_type(o.schema), function_name(o),
+                             parameters(o, true, true));
   }
   functions += "\n}  // namespace weft\n";
   write_if_changed(folder / "weft/core/tensor_methods.inc", methods);
@@ -362,7 +406,10 @@ void write_table(const std::filesystem::path& folder, const std::vector<Overload
   std::set<std::string> seen;
   for (const Overload& o : overloads)
     if (seen.insert(o.definition).second) table += fmt::format("extern const OpDef {};\n", o.definition);
-  table += fmt::format("}}  // namespace ops\n\nconst size_t detail::operator_count = {};\nconstinit const Operator detail::operator_table[] = {{\n", overloads.size());
+  table += fmt::format(
+      "}}  // namespace ops\n\nconst size_t detail::operator_count = {};\nconstinit const Operator "
+      "detail::operator_table[] = {{\n",
+      overloads.size());
   for (const Overload& o : overloads)
     table += fmt::format("    {{&ops::{}, R\"({})\", OpForm::{}, &typeid({})}},\n", o.definition, o.text,
                          kFormNames[static_cast<int>(o.form)], signature_type(o));
@@ -370,10 +417,13 @@ void write_table(const std::filesystem::path& folder, const std::vector<Overload
   write_if_changed(folder / "ops/table.cc", table);
 }
 
-void write_definitions(const std::filesystem::path& folder, const std::vector<Overload>& overloads, size_t parts) {
+void write_definitions(const std::filesystem::path& folder, const std::vector<Overload>& overloads,
+                       size_t parts) {
   for (size_t part = 0; part < parts; ++part) {
     std::string text = kBanner;
-    text += "#include \"ops/table.h\"\n#include \"weft/ops/functions.h\"\n#include \"weft/ops/layers.h\"\n\nnamespace weft {\n\n";
+    text +=
+        "#include \"ops/table.h\"\n#include \"weft/ops/functions.h\"\n#include "
+        "\"weft/ops/layers.h\"\n\nnamespace weft {\n\n";
     for (const Overload& o : overloads) {
       if (std::hash<std::string>()(o.schema.name) % parts != part) continue;
       text += definition(o);
@@ -388,12 +438,14 @@ int run(int argc, char** argv) {
   require(argc >= 2, "usage: weft-opgen OUTPUT_FOLDER SOURCE...");
   std::vector<Overload> overloads;
   for (int i = 2; i < argc; ++i) scan(argv[i], overloads);
-  std::sort(overloads.begin(), overloads.end(),
-            [](const Overload& a, const Overload& b) { return a.schema.qualified_name() < b.schema.qualified_name(); });
+  std::sort(overloads.begin(), overloads.end(), [](const Overload& a, const Overload& b) {
+    return a.schema.qualified_name() < b.schema.qualified_name();
+  });
   std::map<std::string, std::vector<Overload*>> by_name;
   for (size_t i = 1; i < overloads.size(); ++i)
-    require(overloads[i].schema.qualified_name() != overloads[i - 1].schema.qualified_name(), "{} is defined twice, by {} and {}",
-            overloads[i].schema.qualified_name(), overloads[i].definition, overloads[i - 1].definition);
+    require(overloads[i].schema.qualified_name() != overloads[i - 1].schema.qualified_name(),
+            "{} is defined twice, by {} and {}", overloads[i].schema.qualified_name(),
+            overloads[i].definition, overloads[i - 1].definition);
   for (size_t i = 0; i < overloads.size(); ++i) {
     overloads[i].index = i;
     overloads[i].required = required_count(overloads[i]);

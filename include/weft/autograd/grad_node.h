@@ -84,6 +84,10 @@ struct VariableMeta final : AutogradMeta, Pooled {
     return slot->grad;
   }
   ~VariableMeta() override;
+  void forget_history() override {
+    grad_fn.reset();
+    result = 0;
+  }
 };
 
 namespace autograd {

@@ -53,6 +53,8 @@ class Tensor;
 // What autograd keeps for a tensor; the autograd layer derives from it.
 struct AutogradMeta : RefCounted {
   virtual ~AutogradMeta();
+  // The tensor is no longer the result of anything.
+  virtual void forget_history() {}
 };
 
 // A tensor that stands for other tensors: a user's extension, a transform level's wrapper, or a functional
@@ -122,6 +124,12 @@ class TensorImpl final : public RefCounted, public Pooled {
   uint64_t serial() const;
   // For an internal copy that stands for the very same value.
   void share_serial(const TensorImpl& other) { serial_ = other.serial(); }
+
+  // Makes this tensor one that requires no gradient; what its `.grad` holds stays.
+  void forget_history() {
+    clear_flags(layer::kAutograd);
+    if (autograd) autograd->forget_history();
+  }
 
   Ref<AutogradMeta> autograd;
   Ref<TensorBox> box;

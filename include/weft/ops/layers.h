@@ -113,6 +113,15 @@ Value redispatch(const Operator& op, Args args);
 // convention owes (version counts of written arguments, histories of views).
 Value run_kernel(const Operator& op, Args args);
 
+// An out= call as arguments of the functional form, and the tensors to write. Arguments go by their names; a type
+// or device that only the functional form asks for is the target's.
+struct OutCall {
+  std::vector<Value> inputs, targets;
+  // What the call returns: its targets.
+  Value result() const { return targets.size() == 1 ? targets[0] : Value::tuple(targets); }
+};
+OutCall split_out_call(const Operator& op, Args args);
+
 // What the calling convention of mutating and viewing operators owes after a call on tensors that own their
 // identity: one more version for each written argument, and how each view was made.
 void note_views(const Operator& op, Args args, const Value& result);

@@ -30,7 +30,8 @@ void use_one_blas_thread() {
 
 class Buffer {
  public:
-  explicit Buffer(int64_t bytes) : bytes_(static_cast<size_t>(bytes)), data_(static_cast<char*>(allocate(bytes_))) {}
+  explicit Buffer(int64_t bytes)
+      : bytes_(static_cast<size_t>(bytes)), data_(static_cast<char*>(allocate(bytes_))) {}
   ~Buffer() { deallocate(data_, bytes_); }
   Buffer(const Buffer&) = delete;
   char* data() const { return data_; }
@@ -63,7 +64,8 @@ bool fits(const Matrix& x, int64_t rows, int64_t columns, BlasMatrix& out) {
 }
 
 // The matrix as it is where BLAS can read it, otherwise a dense copy.
-BlasMatrix prepare(DType dtype, const Matrix& x, int64_t rows, int64_t columns, std::unique_ptr<Buffer>& copy) {
+BlasMatrix prepare(DType dtype, const Matrix& x, int64_t rows, int64_t columns,
+                   std::unique_ptr<Buffer>& copy) {
   BlasMatrix result;
   if (fits(x, rows, columns, result)) return result;
   copy = std::make_unique<Buffer>(rows * columns * item_size(dtype));
@@ -101,18 +103,23 @@ void blas_tile(DType dtype, const Tile& t, int64_t k, Complex<double> alpha, con
   }
   switch (dtype) {
     case DType::kFloat32:
-      return cblas_sgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, static_cast<float>(alpha.re), reinterpret_cast<const float*>(pa),
-                         a.leading, reinterpret_cast<const float*>(pb), b.leading, static_cast<float>(beta.re), reinterpret_cast<float*>(pc), ldc);
+      return cblas_sgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, static_cast<float>(alpha.re),
+                         reinterpret_cast<const float*>(pa), a.leading, reinterpret_cast<const float*>(pb),
+                         b.leading, static_cast<float>(beta.re), reinterpret_cast<float*>(pc), ldc);
     case DType::kFloat64:
-      return cblas_dgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, alpha.re, reinterpret_cast<const double*>(pa), a.leading,
-                         reinterpret_cast<const double*>(pb), b.leading, beta.re, reinterpret_cast<double*>(pc), ldc);
+      return cblas_dgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, alpha.re,
+                         reinterpret_cast<const double*>(pa), a.leading, reinterpret_cast<const double*>(pb),
+                         b.leading, beta.re, reinterpret_cast<double*>(pc), ldc);
     case DType::kComplex64: {
       Complex<float> narrow_alpha(alpha), narrow_beta(beta);
-      return cblas_cgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, &narrow_alpha, pa, a.leading, pb, b.leading, &narrow_beta, pc, ldc);
+      return cblas_cgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, &narrow_alpha, pa, a.leading, pb,
+                         b.leading, &narrow_beta, pc, ldc);
     }
     case DType::kComplex128:
-      return cblas_zgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, &alpha, pa, a.leading, pb, b.leading, &beta, pc, ldc);
-    default: break;
+      return cblas_zgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, &alpha, pa, a.leading, pb,
+                         b.leading, &beta, pc, ldc);
+    default:
+      break;
   }
 }
 
@@ -123,8 +130,8 @@ int64_t tile_count(int64_t m, int64_t n, int64_t k) {
   return work < 1e9 ? 2 : 4;
 }
 
-void blas_gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a, const Matrix& b, Complex<double> beta,
-               char* c, int64_t c_stride) {
+void blas_gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a,
+               const Matrix& b, Complex<double> beta, char* c, int64_t c_stride) {
   use_one_blas_thread();
   std::unique_ptr<Buffer> copy_a, copy_b;
   BlasMatrix pa = prepare(dtype, a, m, k, copy_a), pb = prepare(dtype, b, k, n, copy_b);
@@ -140,40 +147,73 @@ void blas_gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alp
 
 // Integers: a plain loop over rows of b, wrapping as the type does.
 template <typename T>
-void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix& a, const Matrix& b, T beta, T* c, int64_t c_stride) {
-  using U = std::conditional_t<std::same_as<T, bool>, uint8_t, std::make_unsigned_t<std::conditional_t<std::same_as<T, bool>, uint8_t, T>>>;
+void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix& a, const Matrix& b, T beta, T* c,
+                  int64_t c_stride) {
+  using U = std::conditional_t<std::same_as<T, bool>, uint8_t,
+                               std::make_unsigned_t<std::conditional_t<std::same_as<T, bool>, uint8_t, T>>>;
   const T* pa = reinterpret_cast<const T*>(a.data);
   const T* pb = reinterpret_cast<const T*>(b.data);
-  parallel_for(0, m, std::max<int64_t>(1, 65536 / std::max<int64_t>(n * k, 1)), [&](int64_t first, int64_t last) {
-    std::vector<U> row(static_cast<size_t>(n));
-    for (int64_t i = first; i < last; ++i) {
-      std::fill(row.begin(), row.end(), U(0));
-      for (int64_t p = 0; p < k; ++p) {
-        U x = static_cast<U>(pa[i * a.row_stride + p * a.column_stride]);
-        for (int64_t j = 0; j < n; ++j)
-          row[static_cast<size_t>(j)] = static_cast<U>(row[static_cast<size_t>(j)] + x * static_cast<U>(pb[p * b.row_stride + j * b.column_stride]));
-      }
-      for (int64_t j = 0; j < n; ++j) {
-        U product = static_cast<U>(row[static_cast<size_t>(j)] * static_cast<U>(alpha));
-        T& target = c[i * c_stride + j];
-        target = static_cast<T>(beta == T(0) ? product : static_cast<U>(product + static_cast<U>(beta) * static_cast<U>(target)));
-      }
+  parallel_for(
+      0, m, std::max<int64_t>(1, 65536 / std::max<int64_t>(n * k, 1)), [&](int64_t first, int64_t last) {
+        std::vector<U> row(static_cast<size_t>(n));
+        for (int64_t i = first; i < last; ++i) {
+          std::fill(row.begin(), row.end(), U(0));
+          for (int64_t p = 0; p < k; ++p) {
+            U x = static_cast<U>(pa[i * a.row_stride + p * a.column_stride]);
+            for (int64_t j = 0; j < n; ++j)
+              row[static_cast<size_t>(j)] =
+                  static_cast<U>(row[static_cast<size_t>(j)] +
+                                 x * static_cast<U>(pb[p * b.row_stride + j * b.column_stride]));
+          }
+          for (int64_t j = 0; j < n; ++j) {
+            U product = static_cast<U>(row[static_cast<size_t>(j)] * static_cast<U>(alpha));
+            T& target = c[i * c_stride + j];
+            target = static_cast<T>(
+                beta == T(0) ? product
+                             : static_cast<U>(product + static_cast<U>(beta) * static_cast<U>(target)));
+          }
+        }
+      });
+}
+
+template <typename T>
+T number_as(Complex<double> value) {
+  if constexpr (requires(T t) { t.re; }) return T(value);
+  else return static_cast<T>(value.re);
+}
+
+// Few multiplications: a loop in the order of k costs less than a call of BLAS.
+constexpr int64_t kPlainProduct = 400;
+template <typename T>
+void plain_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix& a, const Matrix& b, T beta, T* c,
+                int64_t c_stride) {
+  const T* pa = reinterpret_cast<const T*>(a.data);
+  const T* pb = reinterpret_cast<const T*>(b.data);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      T sum{};
+      for (int64_t p = 0; p < k; ++p)
+        sum = sum + pa[i * a.row_stride + p * a.column_stride] * pb[p * b.row_stride + j * b.column_stride];
+      T& target = c[i * c_stride + j];
+      T product = alpha == T(1) ? sum : alpha * sum;
+      target = beta == T{} ? product : beta * target + product;
     }
-  });
 }
 
 // 16-bit floats compute in f32 and round once at the end.
-void widened_gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a, const Matrix& b, Complex<double> beta,
-                  char* c, int64_t c_stride) {
+void widened_gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a,
+                  const Matrix& b, Complex<double> beta, char* c, int64_t c_stride) {
   auto widen = [&](const Matrix& x, int64_t rows, int64_t columns, Buffer& buffer) {
     int64_t sizes[] = {rows, columns}, from[] = {x.row_stride, x.column_stride}, to[] = {columns, 1};
     copy_strided({buffer.data(), DType::kFloat32, to}, {const_cast<char*>(x.data), dtype, from}, sizes);
     return Matrix{buffer.data(), columns, 1};
   };
-  Buffer wide_a(std::max<int64_t>(m * k, 1) * 4), wide_b(std::max<int64_t>(k * n, 1) * 4), wide_c(std::max<int64_t>(m * n, 1) * 4);
+  Buffer wide_a(std::max<int64_t>(m * k, 1) * 4), wide_b(std::max<int64_t>(k * n, 1) * 4),
+      wide_c(std::max<int64_t>(m * n, 1) * 4);
   int64_t sizes[] = {m, n}, dense[] = {n, 1}, strided[] = {c_stride, 1};
   if (beta.re != 0) copy_strided({wide_c.data(), DType::kFloat32, dense}, {c, dtype, strided}, sizes);
-  blas_gemm(DType::kFloat32, m, n, k, alpha, widen(a, m, k, wide_a), widen(b, k, n, wide_b), beta, wide_c.data(), n);
+  blas_gemm(DType::kFloat32, m, n, k, alpha, widen(a, m, k, wide_a), widen(b, k, n, wide_b), beta,
+            wide_c.data(), n);
   copy_strided({c, dtype, strided}, {wide_c.data(), DType::kFloat32, dense}, sizes);
 }
 
@@ -192,25 +232,42 @@ void scale_only(DType dtype, int64_t m, int64_t n, Complex<double> beta, char* c
 
 }  // namespace
 
-void gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a, const Matrix& b, Complex<double> beta, char* c,
-          int64_t c_stride) {
+void gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a,
+          const Matrix& b, Complex<double> beta, char* c, int64_t c_stride) {
   if (m == 0 || n == 0) return;
   if (k == 0) return scale_only(dtype, m, n, beta, c, c_stride);
-  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return widened_gemm(dtype, m, n, k, alpha, a, b, beta, c, c_stride);
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16)
+    return widened_gemm(dtype, m, n, k, alpha, a, b, beta, c, c_stride);
   if (dtype >= DType::kFloat32) return blas_gemm(dtype, m, n, k, alpha, a, b, beta, c, c_stride);
   visit_dtype(dtype, [&]<typename T>() {
     if constexpr (std::integral<T> && !std::same_as<T, bool>)
-      integer_gemm<T>(m, n, k, static_cast<T>(alpha.re), a, b, static_cast<T>(beta.re), reinterpret_cast<T*>(c), c_stride);
+      integer_gemm<T>(m, n, k, static_cast<T>(alpha.re), a, b, static_cast<T>(beta.re),
+                      reinterpret_cast<T*>(c), c_stride);
     else fail("matrix products are not implemented for {}", dtype_name(dtype));
   });
 }
 
-void batched_gemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a, int64_t a_step,
-                  const Matrix& b, int64_t b_step, Complex<double> beta, char* c, int64_t c_step, int64_t c_stride) {
+void batched_gemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, Complex<double> alpha,
+                  const Matrix& a, int64_t a_step, const Matrix& b, int64_t b_step, Complex<double> beta,
+                  char* c, int64_t c_step, int64_t c_stride) {
   int64_t size = item_size(dtype);
+  if (dtype >= DType::kFloat32 && k > 0 && m * n * k < kPlainProduct) {
+    visit_dtype(dtype, [&]<typename T>() {
+      if constexpr (!std::integral<T> && !std::same_as<T, Half> && !std::same_as<T, BFloat16>)
+        parallel_for(
+            0, batch, std::max<int64_t>(1, 8192 / (m * n * k + 1)), [&](int64_t first, int64_t last) {
+              for (int64_t i = first; i < last; ++i)
+                plain_gemm<T>(m, n, k, number_as<T>(alpha),
+                              {a.data + i * a_step * size, a.row_stride, a.column_stride},
+                              {b.data + i * b_step * size, b.row_stride, b.column_stride}, number_as<T>(beta),
+                              reinterpret_cast<T*>(c + i * c_step * size), c_stride);
+            });
+    });
+    return;
+  }
   auto one = [&](int64_t i) {
-    gemm(dtype, m, n, k, alpha, {a.data + i * a_step * size, a.row_stride, a.column_stride}, {b.data + i * b_step * size, b.row_stride, b.column_stride},
-         beta, c + i * c_step * size, c_stride);
+    gemm(dtype, m, n, k, alpha, {a.data + i * a_step * size, a.row_stride, a.column_stride},
+         {b.data + i * b_step * size, b.row_stride, b.column_stride}, beta, c + i * c_step * size, c_stride);
   };
   // Small products are spread over threads whole; a large one splits itself.
   bool small = tile_count(m, n, k) == 1 || batch >= 4;

@@ -58,8 +58,21 @@ void for_each_tile(SoftmaxShape shape, const F& f) {
   });
 }
 
+// PyTorch keeps the sum of a row and its logarithm in the tensor's own type, which shows in 16-bit floats.
+template <typename T, typename Narrow>
+T rounded(T value) {
+  return static_cast<T>(static_cast<float>(Narrow(static_cast<float>(value))));
+}
+template <typename T>
+auto rounding_of(DType in_type, DType out_type) -> T (*)(T) {
+  if (in_type != out_type) return nullptr;
+  if (in_type == DType::kFloat16) return rounded<T, Half>;
+  return in_type == DType::kBFloat16 ? rounded<T, BFloat16> : nullptr;
+}
+
 template <typename T>
 void forward(SoftmaxKind kind, SoftmaxShape shape, const char* in, DType in_type, char* out, DType out_type) {
+  T (*round)(T) = rounding_of<T>(in_type, out_type);
   for_each_tile(shape, [&] {
     return [&, x = FloatTile<T>(in, in_type, shape.inner), y = FloatTile<T>(out, out_type, shape.inner),
             scratch = std::vector<T>(shape.inner == 1 ? 0 : 2 * kColumns)](int64_t offset,
@@ -67,7 +80,7 @@ void forward(SoftmaxKind kind, SoftmaxShape shape, const char* in, DType in_type
       const T* source = x.read(offset, shape.n, width);
       T* target = y.begin_write(offset, shape.n, width);
       int64_t stride = y.stride();
-      if (shape.inner == 1) loops<T>().row(kind, shape.n, source, target);
+      if (shape.inner == 1) loops<T>().row(kind, shape.n, source, target, round);
       else if (x.stride() == stride)
         loops<T>().columns(kind, shape.n, width, stride, source, target, scratch.data());
       else {

@@ -26,7 +26,8 @@ void softmax_backward(SoftmaxKind kind, SoftmaxShape shape, const char* grad, co
 // `stride` elements apart; `scratch` has room for 2 * width elements.
 template <typename T>
 struct SoftmaxLoops {
-  void (*row)(SoftmaxKind kind, int64_t n, const T* in, T* out);
+  // `round`: what the sum and its logarithm are rounded to before they are used; null for nothing.
+  void (*row)(SoftmaxKind kind, int64_t n, const T* in, T* out, T (*round)(T));
   void (*row_backward)(SoftmaxKind kind, int64_t n, const T* grad, const T* output, T* grad_in);
   void (*columns)(SoftmaxKind kind, int64_t n, int64_t width, int64_t stride, const T* in, T* out,
                   T* scratch);

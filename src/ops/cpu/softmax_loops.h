@@ -25,12 +25,14 @@ struct SoftmaxOf {
     return R::lanes_maximum(maximum(a, b));
   }
 
-  static void row(SoftmaxKind kind, int64_t n, const T* in, T* out) {
+  static void row(SoftmaxKind kind, int64_t n, const T* in, T* out, T (*round)(T)) {
     // A row of -infinity alone has no finite maximum: 0 / 0 is what the definition gives.
     P shift(row_maximum(n, in));
     if (kind == SoftmaxKind::kLogSoftmax) {
       double total = R::sum(n, [&](int64_t, auto load, int) { return exp(load(in, lowest()) - shift); });
-      P log_total(log_of(static_cast<T>(total)));
+      T sum = static_cast<T>(total);
+      T log_sum = log_of(round ? round(sum) : sum);
+      P log_total(round ? round(log_sum) : log_sum);
       R::for_each(n, [&](auto load, auto store) { store(out, load(in, 0) - shift - log_total); });
       return;
     }

@@ -31,8 +31,12 @@ Tensor resolve_conj_composite(const Tensor& self) { return self.is_conj() ? clon
 Tensor resolve_neg_composite(const Tensor& self) { return self.is_neg() ? clone(self) : self; }
 
 Tensor view_as_real_kernel(const Tensor& self) {
-  require(self.is_complex(), "view_as_real is only supported for complex tensors, but got {}", describe(self));
-  require(!self.is_conj(), "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.");
+  require(self.is_complex(), "view_as_real is only supported for complex tensors, but got {}",
+          describe(self));
+  require(!self.is_conj(),
+          "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so "
+          "you can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor "
+          "will NOT alias the original.");
   SymInts sizes(self.sizes()), strides;
   for (const SymInt& stride : self.strides()) strides.push_back(stride * 2);
   sizes.push_back(2);
@@ -43,18 +47,22 @@ Tensor view_as_real_kernel(const Tensor& self) {
   return Tensor(std::move(impl));
 }
 Tensor view_as_complex_kernel(const Tensor& self) {
-  require(self.dtype() >= kFloat32 && !self.is_complex(), "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: {}", dtype_name(self.dtype()));
+  require(self.dtype() >= kFloat32 && !self.is_complex(),
+          "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: {}",
+          dtype_name(self.dtype()));
   require(self.dim() > 0, "Input tensor must have one or more dimensions");
   size_t last = static_cast<size_t>(self.dim()) - 1;
   check(self.sizes()[last] == 2, "Tensor must have a last dimension of size 2");
   check(self.strides()[last] == 1, "Tensor must have a last dimension with stride 1");
   SymInts sizes, strides;
   for (size_t d = 0; d < last; ++d) {
-    require(guard_or(mod(self.strides()[d], 2) == 0, true), "Tensor must have a stride divisible by 2 for all but last dimension");
+    require(guard_or(mod(self.strides()[d], 2) == 0, true),
+            "Tensor must have a stride divisible by 2 for all but last dimension");
     sizes.push_back(self.sizes()[d]);
     strides.push_back(floor_div(self.strides()[d], 2));
   }
-  require(guard_or(mod(self.storage_offset(), 2) == 0, true), "Tensor must have a storage_offset divisible by 2");
+  require(guard_or(mod(self.storage_offset(), 2) == 0, true),
+          "Tensor must have a storage_offset divisible by 2");
   auto impl = make_ref<TensorImpl>(self.storage(), complex_type(self.dtype()), self.device());
   impl->set_flags(self.flags() & (layer::kFake | layer::kKernelDetour));
   impl->set_geometry(sizes, strides, floor_div(self.storage_offset(), 2));
@@ -70,14 +78,18 @@ Tensor imag_composite(const Tensor& self) {
   return self.is_conj() ? _neg_view(part) : part;
 }
 
-Batched same_batch(const Batch& call) { return {weft::call(call.op(), std::vector<Value>{call.tensor(0)}), {call.batch_dim(0)}}; }
+Batched same_batch(const Batch& call) {
+  return {weft::call(call.op(), std::vector<Value>{call.tensor(0)}), {call.batch_dim(0)}};
+}
 Batched front_batch(const Batch& call) {
   return {weft::call(call.op(), std::vector<Value>{batch_first(call.tensor(0), call.batch_dim(0))}), {0}};
 }
 Tensor conj_inverse(const Tensor&, const Tensor& mutated) { return conj(mutated); }
 Tensor neg_inverse(const Tensor&, const Tensor& mutated) { return _neg_view(mutated); }
 Tensor as_real_inverse(const Tensor&, const Tensor& mutated) { return view_as_complex(mutated); }
-Tensor as_complex_inverse(const Tensor&, const Tensor& mutated) { return view_as_real(resolve_conj(mutated)); }
+Tensor as_complex_inverse(const Tensor&, const Tensor& mutated) {
+  return view_as_real(resolve_conj(mutated));
+}
 
 Samples complex_samples() { return {{"plain", {c128({2, 3})}}, {"transposed", {transposed(c128({2, 3}))}}}; }
 
@@ -126,8 +138,10 @@ WEFT_OPERATOR(conj_physical_kernel) = {
 
 WEFT_OPERATOR(conj_physical) = {
     .schema = "aten::conj_physical(Tensor self) -> Tensor",
+    .inplace = "aten::conj_physical_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::conj_physical.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kMayAlias,
-    .composite = {.functional = function<&conj_physical_composite>()},
+    .composite = composite<&conj_physical_composite>(),
     .samples = complex_samples,
 };
 

@@ -17,34 +17,57 @@ struct Conv {
   SymInt groups;
 };
 
-Conv conv_of(const Tensor& input, Sizes stride, Sizes padding, Sizes dilation, bool transposed, Sizes output_padding, const SymInt& groups) {
-  require(input.dim() >= 3, "Expected 2D (unbatched) or 3D (batched) or higher input to convolution, but got input of size: {}", describe_sizes(input.sizes()));
+Conv conv_of(const Tensor& input, Sizes stride, Sizes padding, Sizes dilation, bool transposed,
+             Sizes output_padding, const SymInt& groups) {
+  require(input.dim() >= 3,
+          "Expected 2D (unbatched) or 3D (batched) or higher input to convolution, but got input of size: {}",
+          describe_sizes(input.sizes()));
   auto rank = static_cast<size_t>(input.dim()) - 2;
-  Conv conv{expand_param(stride, rank, "convolution", "stride"), expand_param(padding, rank, "convolution", "padding"),
-            expand_param(dilation, rank, "convolution", "dilation"), expand_param(output_padding, rank, "convolution", "output_padding"), transposed, groups};
-  for (const SymInt& s : conv.stride) require(s.is_symbolic() || s.plain() > 0, "non-positive stride is not supported");
-  for (const SymInt& p : conv.padding) require(p.is_symbolic() || p.plain() >= 0, "negative padding is not supported");
-  for (const SymInt& d : conv.dilation) require(d.is_symbolic() || d.plain() > 0, "dilation should be greater than zero");
+  Conv conv{expand_param(stride, rank, "convolution", "stride"),
+            expand_param(padding, rank, "convolution", "padding"),
+            expand_param(dilation, rank, "convolution", "dilation"),
+            expand_param(output_padding, rank, "convolution", "output_padding"),
+            transposed,
+            groups};
+  for (const SymInt& s : conv.stride)
+    require(s.is_symbolic() || s.plain() > 0, "non-positive stride is not supported");
+  for (const SymInt& p : conv.padding)
+    require(p.is_symbolic() || p.plain() >= 0, "negative padding is not supported");
+  for (const SymInt& d : conv.dilation)
+    require(d.is_symbolic() || d.plain() > 0, "dilation should be greater than zero");
   require(groups.is_symbolic() || groups.plain() > 0, "non-positive groups is not supported");
   return conv;
 }
 
 void check_channels(const Tensor& input, const Tensor& weight, const Tensor& bias, const Conv& conv) {
-  require(input.dim() == weight.dim(), "Expected {}-dimensional input for {}-dimensional weight {}, but got {}-dimensional input of size {} instead", weight.dim(),
-          weight.dim(), describe_sizes(weight.sizes()), input.dim(), describe_sizes(input.sizes()));
-  require(input.dtype() == weight.dtype(), "Input type ({}) and weight type ({}) should be the same", dtype_name(input.dtype()), dtype_name(weight.dtype()));
-  require(!bias.defined() || bias.dtype() == input.dtype(), "Input type ({}) and bias type ({}) should be the same", dtype_name(input.dtype()), dtype_name(bias.defined() ? bias.dtype() : input.dtype()));
+  require(input.dim() == weight.dim(),
+          "Expected {}-dimensional input for {}-dimensional weight {}, but got {}-dimensional input of size "
+          "{} instead",
+          weight.dim(), weight.dim(), describe_sizes(weight.sizes()), input.dim(),
+          describe_sizes(input.sizes()));
+  require(input.dtype() == weight.dtype(), "Input type ({}) and weight type ({}) should be the same",
+          dtype_name(input.dtype()), dtype_name(weight.dtype()));
+  require(!bias.defined() || bias.dtype() == input.dtype(),
+          "Input type ({}) and bias type ({}) should be the same", dtype_name(input.dtype()),
+          dtype_name(bias.defined() ? bias.dtype() : input.dtype()));
   SymInt expected = conv.transposed ? weight.sizes()[0] : weight.sizes()[1] * conv.groups;
   if (!guard_or(input.sizes()[1] == expected, true))
-    fail("Given groups={}, weight of size {}, expected input{} to have {} channels, but got {} channels instead", conv.groups.to_string(), describe_sizes(weight.sizes()),
-         describe_sizes(input.sizes()), expected.to_string(), input.sizes()[1].to_string());
+    fail(
+        "Given groups={}, weight of size {}, expected input{} to have {} channels, but got {} channels "
+        "instead",
+        conv.groups.to_string(), describe_sizes(weight.sizes()), describe_sizes(input.sizes()),
+        expected.to_string(), input.sizes()[1].to_string());
   if (!guard_or(mod(weight.sizes()[0], conv.groups) == 0, true))
-    fail("Given groups={}, expected weight to be divisible by {} at dimension 0, but got weight of size {} instead", conv.groups.to_string(), conv.groups.to_string(),
-         describe_sizes(weight.sizes()));
+    fail(
+        "Given groups={}, expected weight to be divisible by {} at dimension 0, but got weight of size {} "
+        "instead",
+        conv.groups.to_string(), conv.groups.to_string(), describe_sizes(weight.sizes()));
   SymInt out_channels = conv.transposed ? weight.sizes()[1] * conv.groups : weight.sizes()[0];
   if (bias.defined() && (bias.dim() != 1 || !guard_or(bias.sizes()[0] == out_channels, true)))
-    fail("Given weight of size {}, expected bias to be 1-dimensional with {} elements, but got bias of size {} instead", describe_sizes(weight.sizes()),
-         out_channels.to_string(), describe_sizes(bias.sizes()));
+    fail(
+        "Given weight of size {}, expected bias to be 1-dimensional with {} elements, but got bias of size "
+        "{} instead",
+        describe_sizes(weight.sizes()), out_channels.to_string(), describe_sizes(bias.sizes()));
 }
 
 SymInts output_sizes(const Tensor& input, const Tensor& weight, const Conv& conv) {
@@ -58,27 +81,37 @@ SymInts output_sizes(const Tensor& input, const Tensor& weight, const Conv& conv
     }
     SymInt padded = in + 2 * conv.padding[d];
     if (guard_or(padded < reach + 1, false))
-      fail("Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater than actual input size", padded.to_string(), (reach + 1).to_string());
+      fail(
+          "Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater "
+          "than actual input size",
+          padded.to_string(), (reach + 1).to_string());
     sizes.push_back(floor_div(padded - reach - 1, conv.stride[d]) + 1);
   }
   return sizes;
 }
 
-bool is_channels_last(const Tensor& t) { return t.dim() == 4 && t.is_contiguous(MemoryFormat::kChannelsLast) && !t.is_contiguous(); }
+bool is_channels_last(const Tensor& t) {
+  return t.dim() == 4 && t.is_contiguous(MemoryFormat::kChannelsLast) && !t.is_contiguous();
+}
 
-TensorSpec convolution_meta(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride, Sizes padding, Sizes dilation, bool transposed,
-                            Sizes output_padding, const SymInt& groups) {
+TensorSpec convolution_meta(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride,
+                            Sizes padding, Sizes dilation, bool transposed, Sizes output_padding,
+                            const SymInt& groups) {
   Conv conv = conv_of(input, stride, padding, dilation, transposed, output_padding, groups);
   check_channels(input, weight, bias, conv);
   SymInts sizes = output_sizes(input, weight, conv);
   for (const SymInt& size : sizes)
-    if (!size.is_symbolic()) require(size.plain() >= 0, "Given input size per channel: {}. Calculated output size per channel: {}. Output size is too small", describe_sizes(input.sizes()), describe_sizes(sizes));
+    if (!size.is_symbolic())
+      require(size.plain() >= 0,
+              "Given input size per channel: {}. Calculated output size per channel: {}. Output size is too "
+              "small",
+              describe_sizes(input.sizes()), describe_sizes(sizes));
   bool last = is_channels_last(input) || is_channels_last(weight);
   SymInts strides = last ? strides_of_format(sizes, MemoryFormat::kChannelsLast) : contiguous_strides(sizes);
   return {input.dtype(), input.device(), sizes, strides};
 }
 
-// --- kernels ------------------------------------------------------------------------------------------------------------------
+// --- kernels -----------------------------------------------------------------------------------------------
 
 // The type that the convolution computes in.
 DType compute_dtype(DType dtype) { return dtype == kFloat16 || dtype == kBFloat16 ? kFloat32 : dtype; }
@@ -122,8 +155,9 @@ Tensor along_channels(const Tensor& bias, int64_t rank) {
   return alias_with(bias, sizes, strides, bias.storage_offset());
 }
 
-void convolution_into(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride, Sizes padding, Sizes dilation, bool transposed,
-                      Sizes output_padding, const SymInt& groups, const Tensor& out) {
+void convolution_into(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride,
+                      Sizes padding, Sizes dilation, bool transposed, Sizes output_padding,
+                      const SymInt& groups, const Tensor& out) {
   Conv conv = conv_of(input, stride, padding, dilation, transposed, output_padding, groups);
   if (out.plain_numel() == 0) return;
   DType type = compute_dtype(input.dtype());
@@ -154,16 +188,24 @@ void convolution_into(const Tensor& input, const Tensor& weight, const Tensor& b
 }
 
 using MaybeSpec = std::optional<TensorSpec>;
-std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> convolution_backward_meta(const Tensor& grad, const Tensor& input, const Tensor& weight, OptionalSymIntSpan bias_sizes, Sizes,
-                                                                      Sizes, Sizes, bool, Sizes, const SymInt&, Mask mask) {
+std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> convolution_backward_meta(const Tensor& grad, const Tensor& input,
+                                                                      const Tensor& weight,
+                                                                      OptionalSymIntSpan bias_sizes, Sizes,
+                                                                      Sizes, Sizes, bool, Sizes,
+                                                                      const SymInt&, Mask mask) {
   bool last = is_channels_last(input) || is_channels_last(weight);
   auto spec = [&](const Tensor& t) -> TensorSpec {
-    return {t.dtype(), t.device(), SymInts(t.sizes()), last && t.dim() == 4 ? strides_of_format(t.sizes(), MemoryFormat::kChannelsLast) : contiguous_strides(t.sizes())};
+    return {t.dtype(), t.device(), SymInts(t.sizes()),
+            last && t.dim() == 4 ? strides_of_format(t.sizes(), MemoryFormat::kChannelsLast)
+                                 : contiguous_strides(t.sizes())};
   };
   std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> specs;
   if (mask[0]) std::get<0>(specs) = spec(input);
   if (mask[1]) std::get<1>(specs) = spec(weight);
-  if (mask[2]) std::get<2>(specs) = contiguous_spec(bias_sizes ? *bias_sizes : SymIntSpan(ListSpan<SymInt>(&grad.sizes()[1], 1)), grad.dtype(), grad.device());
+  if (mask[2])
+    std::get<2>(specs) =
+        contiguous_spec(bias_sizes ? *bias_sizes : SymIntSpan(ListSpan<SymInt>(&grad.sizes()[1], 1)),
+                        grad.dtype(), grad.device());
   return specs;
 }
 Tensor finished(const Tensor& computed, const TensorSpec& spec) {
@@ -230,35 +272,41 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_kernel(const Tensor& gra
   return results;
 }
 
-// --- rules ---------------------------------------------------------------------------------------------------------------------
+// --- rules -------------------------------------------------------------------------------------------------
 
 Value ints(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
 
 Grads convolution_vjp(const Vjp& v) {
-  auto stride = boxing::Unboxed<Sizes>(v.arg(3)), padding = boxing::Unboxed<Sizes>(v.arg(4)), dilation = boxing::Unboxed<Sizes>(v.arg(5)), extra = boxing::Unboxed<Sizes>(v.arg(7));
+  auto stride = boxing::Unboxed<Sizes>(v.arg(3)), padding = boxing::Unboxed<Sizes>(v.arg(4)),
+       dilation = boxing::Unboxed<Sizes>(v.arg(5)), extra = boxing::Unboxed<Sizes>(v.arg(7));
   SymInts bias_size{v.has(2) ? v.sizes(2)[0] : SymInt(0)};
   OptionalSymIntSpan bias_sizes;
   if (v.has(2)) bias_sizes = SymIntSpan(bias_size);
-  auto [input, weight, bias] = convolution_backward(v.grad(), conj_of(v.input(0)), conj_of(v.input(1)), bias_sizes, stride.get(), padding.get(), dilation.get(), v.arg<bool>(6), extra.get(),
-                                                    v.arg<SymInt>(8), {v.wants(0), v.wants(1), v.has(2) && v.wants(2)});
+  auto [input, weight, bias] =
+      convolution_backward(v.grad(), conj_of(v.input(0)), conj_of(v.input(1)), bias_sizes, stride.get(),
+                           padding.get(), dilation.get(), v.arg<bool>(6), extra.get(), v.arg<SymInt>(8),
+                           {v.wants(0), v.wants(1), v.has(2) && v.wants(2)});
   return {input, weight, bias};
 }
 
-// (grad, input, weight) -> gradients; each gradient is linear in two of the three, so its derivative is again a
-// convolution or the backward of one.
+// (grad, input, weight) -> gradients; each gradient is linear in two of the three, so its derivative is again
+// a convolution or the backward of one.
 Grads convolution_backward_vjp(const Vjp& v) {
   Tensor grad = v.input(0), input = v.input(1), weight = v.input(2);
-  auto stride = boxing::Unboxed<Sizes>(v.arg(4)), padding = boxing::Unboxed<Sizes>(v.arg(5)), dilation = boxing::Unboxed<Sizes>(v.arg(6)), extra = boxing::Unboxed<Sizes>(v.arg(8));
+  auto stride = boxing::Unboxed<Sizes>(v.arg(4)), padding = boxing::Unboxed<Sizes>(v.arg(5)),
+       dilation = boxing::Unboxed<Sizes>(v.arg(6)), extra = boxing::Unboxed<Sizes>(v.arg(8));
   bool transposed = v.arg<bool>(7);
   SymInt groups = v.arg<SymInt>(9);
   const Tensor &to_input = v.grad(0), &to_weight = v.grad(1), &to_bias = v.grad(2);
   Tensor g_grad, g_input, g_weight;
   auto add_to = [](Tensor& sum, const Tensor& term) { sum = sum.defined() ? sum + term : term; };
   auto forward = [&](const Tensor& x, const Tensor& w) {
-    return convolution(x, w, Tensor(), stride.get(), padding.get(), dilation.get(), transposed, extra.get(), groups);
+    return convolution(x, w, Tensor(), stride.get(), padding.get(), dilation.get(), transposed, extra.get(),
+                       groups);
   };
   auto backward = [&](const Tensor& x, const Tensor& w, Mask mask) {
-    return convolution_backward(grad, x, w, std::nullopt, stride.get(), padding.get(), dilation.get(), transposed, extra.get(), groups, mask);
+    return convolution_backward(grad, x, w, std::nullopt, stride.get(), padding.get(), dilation.get(),
+                                transposed, extra.get(), groups, mask);
   };
   if (to_input.defined()) {
     if (v.wants(0)) add_to(g_grad, forward(to_input, weight));
@@ -290,58 +338,92 @@ Batched convolution_batch(const Batch& call) {
   return {reshape(result, sizes), {0}};
 }
 
-Tensor conv_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride, Sizes padding, Sizes dilation, const SymInt& groups, size_t rank) {
-  require(weight.dim() == static_cast<int64_t>(rank) + 2, "conv{}d: expected a {}-dimensional weight, but got {}", rank, rank + 2, describe(weight));
+Tensor conv_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride,
+                      Sizes padding, Sizes dilation, const SymInt& groups, size_t rank) {
+  require(weight.dim() == static_cast<int64_t>(rank) + 2,
+          "conv{}d: expected a {}-dimensional weight, but got {}", rank, rank + 2, describe(weight));
   bool batched = input.dim() == static_cast<int64_t>(rank) + 2;
-  require(batched || input.dim() == static_cast<int64_t>(rank) + 1, "Expected {}D (unbatched) or {}D (batched) input to conv{}d, but got input of size: {}", rank + 1, rank + 2,
-          rank, describe_sizes(input.sizes()));
+  require(batched || input.dim() == static_cast<int64_t>(rank) + 1,
+          "Expected {}D (unbatched) or {}D (batched) input to conv{}d, but got input of size: {}", rank + 1,
+          rank + 2, rank, describe_sizes(input.sizes()));
   SymInts none(rank, 0);
-  Tensor result = convolution(batched ? input : unsqueeze(input, 0), weight, bias, stride, padding, dilation, false, none, groups);
+  Tensor result = convolution(batched ? input : unsqueeze(input, 0), weight, bias, stride, padding, dilation,
+                              false, none, groups);
   return batched ? result : squeeze(result, 0);
 }
-Tensor conv1d_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride, Sizes padding, Sizes dilation, const SymInt& groups) {
+Tensor conv1d_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride,
+                        Sizes padding, Sizes dilation, const SymInt& groups) {
   return conv_composite(input, weight, bias, stride, padding, dilation, groups, 1);
 }
-Tensor conv2d_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride, Sizes padding, Sizes dilation, const SymInt& groups) {
+Tensor conv2d_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride,
+                        Sizes padding, Sizes dilation, const SymInt& groups) {
   return conv_composite(input, weight, bias, stride, padding, dilation, groups, 2);
 }
 
 }  // namespace
 
 WEFT_OPERATOR(convolution) = {
-    .schema = "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
-    .out = "aten::convolution.out(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out) -> Tensor(a!)",
+    .schema =
+        "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+        "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+    .out =
+        "aten::convolution.out(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+        "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out) -> "
+        "Tensor(a!)",
     .traits = Traits::kAutocastNarrow,
     .meta = function<&convolution_meta>(),
     .kernel = structured<&convolution_meta, &convolution_into>(),
     .vjp = {.saves = inputs(0, 1) | sizes(2), .rule = convolution_vjp},
     .batch = convolution_batch,
-    .samples = [] {
-      return Samples{{"bias", {f64({2, 2, 4, 4}), f64({3, 2, 3, 3}), f64({3}), ints({1, 1}), ints({1, 1}), ints({1, 1}), false, ints({0, 0}), 1}},
-                     {"grouped", {f64({1, 4, 5}), f64({4, 2, 3}), Value(), ints({2}), ints({1}), ints({1}), false, ints({0}), 2}},
-                     {"transposed", {f64({1, 2, 3, 3}), f64({2, 3, 2, 2}), Value(), ints({2, 2}), ints({0, 0}), ints({1, 1}), true, ints({1, 1}), 1}}};
-    },
+    .samples =
+        [] {
+          return Samples{{"bias",
+                          {f64({2, 2, 4, 4}), f64({3, 2, 3, 3}), f64({3}), ints({1, 1}), ints({1, 1}),
+                           ints({1, 1}), false, ints({0, 0}), 1}},
+                         {"grouped",
+                          {f64({1, 4, 5}), f64({4, 2, 3}), Value(), ints({2}), ints({1}), ints({1}), false,
+                           ints({0}), 2}},
+                         {"transposed",
+                          {f64({1, 2, 3, 3}), f64({2, 3, 2, 2}), Value(), ints({2, 2}), ints({0, 0}),
+                           ints({1, 1}), true, ints({1, 1}), 1}}};
+        },
 };
 
 WEFT_OPERATOR(convolution_backward) = {
-    .schema = "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    .schema =
+        "aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
+        "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, "
+        "SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    .out =
+        "aten::convolution_backward.out(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? "
+        "bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
+        "output_padding, SymInt groups, bool[3] output_mask, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) "
+        "out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
     .meta = function<&convolution_backward_meta>(),
-    .kernel = {.functional = function<&convolution_backward_kernel>()},
+    .kernel = plain<&convolution_backward_kernel>(),
     .vjp = {.saves = inputs(0, 1, 2), .rule = convolution_backward_vjp},
     .batch = loop_batch,
-    .samples = [] {
-      return Samples{{"all", {f64({2, 3, 4, 4}), f64({2, 2, 4, 4}), f64({3, 2, 3, 3}), ints({3}), ints({1, 1}), ints({1, 1}), ints({1, 1}), false, ints({0, 0}), 1, Value::list({true, true, true})}}};
-    },
+    .samples =
+        [] {
+          return Samples{
+              {"all",
+               {f64({2, 3, 4, 4}), f64({2, 2, 4, 4}), f64({3, 2, 3, 3}), ints({3}), ints({1, 1}),
+                ints({1, 1}), ints({1, 1}), false, ints({0, 0}), 1, Value::list({true, true, true})}}};
+        },
 };
 
 WEFT_OPERATOR(conv1d) = {
-    .schema = "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
+    .schema =
+        "aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], SymInt[1] "
+        "padding=[0], SymInt[1] dilation=[1], SymInt groups=1) -> Tensor",
     .composite = {.functional = function<&conv1d_composite>()},
     .samples = [] { return Samples{{"plain", {f64({1, 2, 5}), f64({3, 2, 3})}}}; },
 };
 
 WEFT_OPERATOR(conv2d) = {
-    .schema = "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
+    .schema =
+        "aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], SymInt[2] "
+        "padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
     .composite = {.functional = function<&conv2d_composite>()},
     .samples = [] { return Samples{{"plain", {f64({1, 2, 5, 5}), f64({3, 2, 3, 3}), f64({3})}}}; },
 };

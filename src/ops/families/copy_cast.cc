@@ -12,7 +12,8 @@ using MaybeDevice = std::optional<Device>;
 
 SymInts strides_for(const Tensor& self, const Format& format) {
   MemoryFormat wanted = format.value_or(MemoryFormat::kPreserve);
-  return wanted == MemoryFormat::kPreserve ? preserved_strides(self) : strides_of_format(self.sizes(), wanted);
+  return wanted == MemoryFormat::kPreserve ? preserved_strides(self)
+                                           : strides_of_format(self.sizes(), wanted);
 }
 
 TensorSpec clone_meta(const Tensor& self, Format format) {
@@ -20,14 +21,26 @@ TensorSpec clone_meta(const Tensor& self, Format format) {
 }
 void clone_into(const Tensor& self, Format, const Tensor& out) { copy_values(out, self); }
 
-TensorSpec to_copy_meta(const Tensor& self, MaybeType dtype, std::optional<Layout>, MaybeDevice device, std::optional<bool> pin, bool, Format format) {
+TensorSpec to_copy_meta(const Tensor& self, MaybeType dtype, std::optional<Layout>, MaybeDevice device,
+                        std::optional<bool> pin, bool, Format format) {
   require(!pin.value_or(false), "pin_memory: weft has no pinned memory; leave it out");
-  return {dtype.value_or(self.dtype()), device.value_or(self.device()), SymInts(self.sizes()), strides_for(self, format)};
+  return {dtype.value_or(self.dtype()), device.value_or(self.device()), SymInts(self.sizes()),
+          strides_for(self, format)};
 }
-Tensor to_copy_kernel(const Tensor& self, MaybeType dtype, std::optional<Layout> layout, MaybeDevice device, std::optional<bool> pin, bool wait, Format format) {
+Tensor to_copy_kernel(const Tensor& self, MaybeType dtype, std::optional<Layout> layout, MaybeDevice device,
+                      std::optional<bool> pin, bool wait, Format format) {
   Tensor out = allocate(to_copy_meta(self, dtype, layout, device, pin, wait, format));
   if (!out.storage()->has_memory()) return out;
   require(self.storage()->has_memory(), "Cannot copy out of meta tensor; no data!");
+  copy_values(out, self);
+  return out;
+}
+
+// The type and the device are the target's.
+const Tensor& to_copy_out_kernel(const Tensor& self, bool, Format format, const Tensor& out) {
+  check_no_internal_overlap(out);
+  prepare_out({out.dtype(), out.device(), SymInts(self.sizes()), strides_for(self, format)}, out);
+  check_overlap(out, self);
   copy_values(out, self);
   return out;
 }
@@ -36,7 +49,8 @@ Tensor to_copy_kernel(const Tensor& self, MaybeType dtype, std::optional<Layout>
 TensorSpec copy_meta(const Tensor& self, const Tensor& src, bool) {
   SymInts sizes = broadcast_sizes(self.sizes(), src.sizes());
   if (!same_sizes(sizes, self.sizes()))
-    fail("The expanded size of the tensor {} must match the existing size {}: copy_ cannot grow its target", describe_sizes(self.sizes()), describe_sizes(src.sizes()));
+    fail("The expanded size of the tensor {} must match the existing size {}: copy_ cannot grow its target",
+         describe_sizes(self.sizes()), describe_sizes(src.sizes()));
   return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
 }
 Tensor copy_kernel(const Tensor& self, const Tensor& src, bool wait) {
@@ -68,7 +82,8 @@ const Tensor& copy_out_kernel(const Tensor& self, const Tensor& src, bool wait, 
 }
 
 Tensor contiguous_composite(const Tensor& self, MemoryFormat format) {
-  require(format != MemoryFormat::kPreserve, "preserve memory format is unsupported by the contiguous operator");
+  require(format != MemoryFormat::kPreserve,
+          "preserve memory format is unsupported by the contiguous operator");
   return self.is_contiguous(format) ? self : clone(self, format);
 }
 
@@ -80,43 +95,57 @@ bool is_already(const Tensor& self, DType dtype, Device device, const Format& fo
 }
 Tensor to_full(const Tensor& self, DType dtype, Device device, bool wait, bool copy, const Format& format) {
   if (!copy && is_already(self, dtype, device, format)) return self;
-  return _to_copy(self, dtype, std::nullopt, device == self.device() ? MaybeDevice() : MaybeDevice(device), std::nullopt, wait, format);
+  return _to_copy(self, dtype, std::nullopt, device == self.device() ? MaybeDevice() : MaybeDevice(device),
+                  std::nullopt, wait, format);
 }
-Tensor to_dtype(const Tensor& self, DType dtype, bool wait, bool copy, Format format) { return to_full(self, dtype, self.device(), wait, copy, format); }
-Tensor to_device(const Tensor& self, Device device, DType dtype, bool wait, bool copy, Format format) { return to_full(self, dtype, device, wait, copy, format); }
-Tensor to_dtype_layout(const Tensor& self, MaybeType dtype, std::optional<Layout>, MaybeDevice device, std::optional<bool>, bool wait, bool copy, Format format) {
+Tensor to_dtype(const Tensor& self, DType dtype, bool wait, bool copy, Format format) {
+  return to_full(self, dtype, self.device(), wait, copy, format);
+}
+Tensor to_device(const Tensor& self, Device device, DType dtype, bool wait, bool copy, Format format) {
+  return to_full(self, dtype, device, wait, copy, format);
+}
+Tensor to_dtype_layout(const Tensor& self, MaybeType dtype, std::optional<Layout>, MaybeDevice device,
+                       std::optional<bool>, bool wait, bool copy, Format format) {
   return to_full(self, dtype.value_or(self.dtype()), device.value_or(self.device()), wait, copy, format);
 }
 Tensor to_other(const Tensor& self, const Tensor& other, bool wait, bool copy, Format format) {
   return to_full(self, other.dtype(), other.device(), wait, copy, format);
 }
 
-// --- fill, zero -----------------------------------------------------------------------------------------------------
+// --- fill, zero --------------------------------------------------------------------------------------------
 
-TensorSpec like_self(const Tensor& self) { return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)}; }
+TensorSpec like_self(const Tensor& self) {
+  return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
+}
 TensorSpec fill_meta(const Tensor& self, const Scalar&) { return like_self(self); }
 void fill_into(const Tensor&, const Scalar& value, const Tensor& out) { fill_values(out, value); }
 TensorSpec fill_tensor_meta(const Tensor& self, const Tensor& value) {
-  require(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.", value.dim());
+  require(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+          value.dim());
   return like_self(self);
 }
 void fill_tensor_into(const Tensor&, const Tensor& value, const Tensor& out) { copy_values(out, value); }
 TensorSpec zero_meta(const Tensor& self) { return like_self(self); }
 void zero_into(const Tensor&, const Tensor& out) { fill_values(out, 0); }
 
-// --- values ------------------------------------------------------------------------------------------------------------
+// --- values ------------------------------------------------------------------------------------------------
 
 Scalar local_scalar_kernel(const Tensor& self) {
-  require(self.plain_numel() == 1, "a Tensor with {} elements cannot be converted to Scalar", self.plain_numel());
-  return visit_dtype(self.dtype(), [&]<typename T>() { return Scalar(*static_cast<const T*>(self.raw_data())); });
+  require(self.plain_numel() == 1, "a Tensor with {} elements cannot be converted to Scalar",
+          self.plain_numel());
+  return visit_dtype(self.dtype(),
+                     [&]<typename T>() { return Scalar(*static_cast<const T*>(self.raw_data())); });
 }
 Scalar local_scalar_meta(const Tensor& self) { return unbacked_item("item", self.dtype()).to_scalar(); }
 Scalar item_composite(const Tensor& self) {
-  if (!self.is_symbolic()) require(self.plain_numel() == 1, "a Tensor with {} elements cannot be converted to Scalar", self.plain_numel());
+  if (!self.is_symbolic())
+    require(self.plain_numel() == 1, "a Tensor with {} elements cannot be converted to Scalar",
+            self.plain_numel());
   return _local_scalar_dense(self);
 }
 
-// The result has the sizes of `self`, so that it must have the batch where `src` has it. A write in place cannot.
+// The result has the sizes of `self`, so that it must have the batch where `src` has it. A write in place
+// cannot.
 Batched copy_batch(const Batch& call) {
   if (call.batch_dim(0) >= 0 || call.op().form() == OpForm::kInplace) return pointwise_batch(call);
   Tensor self = with_batch_first(call.tensor(0), -1, call.batch_size());
@@ -130,7 +159,12 @@ Batched unary_batch(const Batch& call) {
   return {weft::call(call.op(), args), {0}};
 }
 
-Samples self_samples() { return {{"plain", {f64({2, 3})}}, {"transposed", {transposed(f64({3, 4}))}}, {"scalar", {f64({})}}, {"empty", {f64({0, 2})}}}; }
+Samples self_samples() {
+  return {{"plain", {f64({2, 3})}},
+          {"transposed", {transposed(f64({3, 4}))}},
+          {"scalar", {f64({})}},
+          {"empty", {f64({0, 2})}}};
+}
 
 }  // namespace
 
@@ -146,34 +180,54 @@ WEFT_OPERATOR(clone) = {
 };
 
 WEFT_OPERATOR(to_copy) = {
-    .schema = "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    .schema =
+        "aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor",
+    .out =
+        "aten::_to_copy.out(Tensor self, *, bool non_blocking=False, MemoryFormat? memory_format=None, "
+        "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise | Traits::kLinear | Traits::kCrossesDevices,
     .meta = function<&to_copy_meta>(),
-    .kernel = {.functional = function<&to_copy_kernel>()},
+    .kernel = {.functional = function<&to_copy_kernel>(), .out = function<&to_copy_out_kernel>()},
     .vjp = {.saves = sizes(0),
-            .rule = [](const Vjp& v) {
-              const TensorShape& shape = v.shape(0);
-              return Grads{to(v.grad(), shape.dtype, std::nullopt, shape.device)};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  const TensorShape& shape = v.shape(0);
+                  return Grads{to(v.grad(), shape.dtype, std::nullopt, shape.device)};
+                }},
     .batch = unary_batch,
-    .samples = [] { return Samples{{"widen", {f32({2, 3}), kFloat64}}, {"same", {f64({2, 3})}}, {"truncate", {f64({3}), kInt32}}}; },
+    .samples =
+        [] {
+          return Samples{
+              {"widen", {f32({2, 3}), kFloat64}}, {"same", {f64({2, 3})}}, {"truncate", {f64({3}), kInt32}}};
+        },
 };
 
 WEFT_OPERATOR(copy) = {
     .schema = "aten::copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor",
     .inplace = "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
-    .out = "aten::copy.out(Tensor self, Tensor src, bool non_blocking=False, *, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::copy.out(Tensor self, Tensor src, bool non_blocking=False, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise | Traits::kCrossesDevices,
     .meta = function<&copy_meta>(),
-    .kernel = {.functional = function<&copy_kernel>(), .inplace = function<&copy_inplace>(), .out = function<&copy_out_kernel>()},
+    .kernel = {.functional = function<&copy_kernel>(),
+               .inplace = function<&copy_inplace>(),
+               .out = function<&copy_out_kernel>()},
     .vjp = {.saves = sizes(0, 1),
-            .rule = [](const Vjp& v) {
-              Tensor self = v.wants(0) ? zeros_like(v.grad()) : Tensor();
-              Tensor src = v.wants(1) ? to(v.grad(), v.shape(1).dtype, std::nullopt, v.shape(1).device) : Tensor();
-              return Grads{self, src};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  Tensor self = v.wants(0) ? zeros_like(v.grad()) : Tensor();
+                  Tensor src =
+                      v.wants(1) ? to(v.grad(), v.shape(1).dtype, std::nullopt, v.shape(1).device) : Tensor();
+                  return Grads{self, src};
+                }},
     .batch = copy_batch,
-    .samples = [] { return Samples{{"same", {f64({2, 3}), f64({2, 3})}}, {"broadcast", {f64({2, 3}), f64({3})}}, {"cast", {f64({3}), i64({3})}}}; },
+    .samples =
+        [] {
+          return Samples{{"same", {f64({2, 3}), f64({2, 3})}},
+                         {"broadcast", {f64({2, 3}), f64({3})}},
+                         {"cast", {f64({3}), i64({3})}}};
+        },
 };
 
 WEFT_OPERATOR(contiguous) = {
@@ -184,28 +238,37 @@ WEFT_OPERATOR(contiguous) = {
 };
 
 WEFT_OPERATOR(to_dtype) = {
-    .schema = "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+    .schema =
+        "aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)",
     .traits = Traits::kMayAlias,
     .composite = {.functional = function<&to_dtype>()},
     .samples = [] { return Samples{{"same", {f64({2}), kFloat64}}, {"cast", {f64({2}), kFloat32}}}; },
 };
 
 WEFT_OPERATOR(to_device) = {
-    .schema = "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+    .schema =
+        "aten::to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool "
+        "copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
     .traits = Traits::kMayAlias,
     .composite = {.functional = function<&to_device>()},
     .samples = [] { return Samples{{"cast", {f64({2}), kCpu, kFloat32}}}; },
 };
 
 WEFT_OPERATOR(to_dtype_layout) = {
-    .schema = "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+    .schema =
+        "aten::to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? "
+        "memory_format=None) -> Tensor(a)",
     .traits = Traits::kMayAlias,
     .composite = {.functional = function<&to_dtype_layout>()},
     .samples = [] { return Samples{{"cast", {f64({2}), kFloat32}}}; },
 };
 
 WEFT_OPERATOR(to_other) = {
-    .schema = "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+    .schema =
+        "aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)",
     .traits = Traits::kMayAlias,
     .composite = {.functional = function<&to_other>()},
     .samples = [] { return Samples{{"cast", {f64({2}), f32({1})}}}; },

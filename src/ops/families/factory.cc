@@ -9,18 +9,25 @@ using Type = std::optional<DType>;
 using Pin = std::optional<bool>;
 using Format = std::optional<MemoryFormat>;
 
-void refuse_pinned(const Pin& pin) { require(!pin.value_or(false), "pin_memory: weft has no pinned memory; leave it out"); }
+void refuse_pinned(const Pin& pin) {
+  require(!pin.value_or(false), "pin_memory: weft has no pinned memory; leave it out");
+}
 
 TensorSpec spec_with_format(SymIntSpan sizes, DType dtype, Device device, const Format& format) {
-  require(format != MemoryFormat::kPreserve, "empty: 'preserve_format' needs a tensor to preserve; use empty_like");
-  return {dtype, device, SymInts(sizes), strides_of_format(sizes, format.value_or(MemoryFormat::kContiguous))};
+  require(format != MemoryFormat::kPreserve,
+          "empty: 'preserve_format' needs a tensor to preserve; use empty_like");
+  return {dtype, device, SymInts(sizes),
+          strides_of_format(sizes, format.value_or(MemoryFormat::kContiguous))};
 }
 
 // The layout of a `_like` result.
-TensorSpec spec_like(const Tensor& self, const Type& dtype, const std::optional<Device>& device, const Format& format) {
+TensorSpec spec_like(const Tensor& self, const Type& dtype, const std::optional<Device>& device,
+                     const Format& format) {
   MemoryFormat wanted = format.value_or(MemoryFormat::kPreserve);
-  SymInts strides = wanted == MemoryFormat::kPreserve ? preserved_strides(self) : strides_of_format(self.sizes(), wanted);
-  return {dtype.value_or(self.dtype()), device.value_or(self.device()), SymInts(self.sizes()), std::move(strides)};
+  SymInts strides =
+      wanted == MemoryFormat::kPreserve ? preserved_strides(self) : strides_of_format(self.sizes(), wanted);
+  return {dtype.value_or(self.dtype()), device.value_or(self.device()), SymInts(self.sizes()),
+          std::move(strides)};
 }
 
 DType number_default_type(const Scalar& value) {
@@ -29,94 +36,184 @@ DType number_default_type(const Scalar& value) {
   return value.is_complex() ? kComplex64 : kFloat32;
 }
 
-// --- empty -------------------------------------------------------------------------------------------------------
+// --- empty -------------------------------------------------------------------------------------------------
 
-TensorSpec empty_meta(SymIntSpan size, Type dtype, std::optional<Layout>, std::optional<Device> device, Pin pin, Format format) {
+TensorSpec empty_meta(SymIntSpan size, Type dtype, std::optional<Layout>, std::optional<Device> device,
+                      Pin pin, Format format) {
   refuse_pinned(pin);
   return spec_with_format(size, dtype.value_or(kFloat32), device.value_or(kCpu), format);
 }
-Tensor empty_kernel(SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin, Format format) {
+Tensor empty_kernel(SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device,
+                    Pin pin, Format format) {
   if (!format && !pin) return allocate_contiguous(size, dtype.value_or(kFloat32), device.value_or(kCpu));
   return allocate(empty_meta(size, dtype, layout, device, pin, format));
 }
-TensorSpec empty_strided_meta(SymIntSpan size, SymIntSpan stride, Type dtype, std::optional<Layout>, std::optional<Device> device, Pin pin) {
+TensorSpec empty_strided_meta(SymIntSpan size, SymIntSpan stride, Type dtype, std::optional<Layout>,
+                              std::optional<Device> device, Pin pin) {
   refuse_pinned(pin);
-  require(size.size() == stride.size(), "dimensionality of sizes ({}) must match dimensionality of strides ({})", size.size(), stride.size());
+  require(size.size() == stride.size(),
+          "dimensionality of sizes ({}) must match dimensionality of strides ({})", size.size(),
+          stride.size());
   for (const SymInt& s : stride)
-    require(s.is_symbolic() || s.plain() >= 0, "empty_strided: negative strides are not supported, but got {}", describe_sizes(stride));
+    require(s.is_symbolic() || s.plain() >= 0,
+            "empty_strided: negative strides are not supported, but got {}", describe_sizes(stride));
   return {dtype.value_or(kFloat32), device.value_or(kCpu), SymInts(size), SymInts(stride)};
 }
-Tensor empty_strided_kernel(SymIntSpan size, SymIntSpan stride, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+Tensor empty_strided_kernel(SymIntSpan size, SymIntSpan stride, Type dtype, std::optional<Layout> layout,
+                            std::optional<Device> device, Pin pin) {
   return allocate(empty_strided_meta(size, stride, dtype, layout, device, pin));
 }
-TensorSpec empty_like_meta(const Tensor& self, Type dtype, std::optional<Layout>, std::optional<Device> device, Pin pin, Format format) {
+TensorSpec empty_like_meta(const Tensor& self, Type dtype, std::optional<Layout>,
+                           std::optional<Device> device, Pin pin, Format format) {
   refuse_pinned(pin);
   return spec_like(self, dtype, device, format);
 }
-Tensor empty_like_kernel(const Tensor& self, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin, Format format) {
+Tensor empty_like_kernel(const Tensor& self, Type dtype, std::optional<Layout> layout,
+                         std::optional<Device> device, Pin pin, Format format) {
   return allocate(empty_like_meta(self, dtype, layout, device, pin, format));
 }
 
-// --- full, zeros, ones --------------------------------------------------------------------------------------------
+// --- full, zeros, ones -------------------------------------------------------------------------------------
 
-TensorSpec full_meta(SymIntSpan size, const Scalar& value, Type dtype, std::optional<Layout>, std::optional<Device> device, Pin pin) {
+TensorSpec full_meta(SymIntSpan size, const Scalar& value, Type dtype, std::optional<Layout>,
+                     std::optional<Device> device, Pin pin) {
   refuse_pinned(pin);
   return contiguous_spec(size, dtype.value_or(number_default_type(value)), device.value_or(kCpu));
 }
-Tensor full_kernel(SymIntSpan size, const Scalar& value, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+Tensor full_kernel(SymIntSpan size, const Scalar& value, Type dtype, std::optional<Layout> layout,
+                   std::optional<Device> device, Pin pin) {
   Tensor result = allocate(full_meta(size, value, dtype, layout, device, pin));
   fill_values(result, value);
   return result;
 }
 template <int value>
 struct Constant {
-  static TensorSpec meta(SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  static TensorSpec meta(SymIntSpan size, Type dtype, std::optional<Layout> layout,
+                         std::optional<Device> device, Pin pin) {
     return full_meta(size, value, dtype.value_or(kFloat32), layout, device, pin);
   }
-  static Tensor kernel(SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  static Tensor kernel(SymIntSpan size, Type dtype, std::optional<Layout> layout,
+                       std::optional<Device> device, Pin pin) {
     Tensor result = allocate(meta(size, dtype, layout, device, pin));
     fill_values(result, value);
     return result;
   }
-  static Tensor like(const Tensor& self, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin, Format format) {
+  static Tensor like(const Tensor& self, Type dtype, std::optional<Layout> layout,
+                     std::optional<Device> device, Pin pin, Format format) {
     Tensor result = empty_like_kernel(self, dtype, layout, device, pin, format);
     fill_values(result, value);
     return result;
   }
 };
-TensorSpec full_like_meta(const Tensor& self, const Scalar&, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin, Format format) {
+TensorSpec full_like_meta(const Tensor& self, const Scalar&, Type dtype, std::optional<Layout> layout,
+                          std::optional<Device> device, Pin pin, Format format) {
   return empty_like_meta(self, dtype, layout, device, pin, format);
 }
-Tensor full_like_kernel(const Tensor& self, const Scalar& value, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin, Format format) {
+Tensor full_like_kernel(const Tensor& self, const Scalar& value, Type dtype, std::optional<Layout> layout,
+                        std::optional<Device> device, Pin pin, Format format) {
   Tensor result = empty_like_kernel(self, dtype, layout, device, pin, format);
   fill_values(result, value);
   return result;
 }
-TensorSpec scalar_tensor_meta(const Scalar& s, Type dtype, std::optional<Layout>, std::optional<Device> device, Pin) {
-  return contiguous_spec({}, dtype.value_or(s.is_floating() || s.is_complex() ? number_default_type(s) : kFloat32), device.value_or(kCpu));
+TensorSpec scalar_tensor_meta(const Scalar& s, Type dtype, std::optional<Layout>,
+                              std::optional<Device> device, Pin) {
+  return contiguous_spec(
+      {}, dtype.value_or(s.is_floating() || s.is_complex() ? number_default_type(s) : kFloat32),
+      device.value_or(kCpu));
 }
-Tensor scalar_tensor_kernel(const Scalar& s, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+Tensor scalar_tensor_kernel(const Scalar& s, Type dtype, std::optional<Layout> layout,
+                            std::optional<Device> device, Pin pin) {
   Tensor result = allocate(scalar_tensor_meta(s, dtype, layout, device, pin));
   fill_values(result, s);
   return result;
 }
 
-// --- from another tensor's type and device ---------------------------------------------------------------------------
+// --- out= forms: the type and the device are the target's --------------------------------------------------
 
-Tensor new_empty_composite(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+const Tensor& resized(const TensorSpec& spec, const Tensor& out) {
+  check_no_internal_overlap(out);
+  prepare_out(spec, out);
+  return out;
+}
+const Tensor& filled(const TensorSpec& spec, const Scalar& value, const Tensor& out) {
+  resized(spec, out);
+  fill_values(out, value);
+  return out;
+}
+TensorSpec sized_as(SymIntSpan size, const Tensor& out) {
+  return contiguous_spec(size, out.dtype(), out.device());
+}
+TensorSpec like_as(const Tensor& self, const Format& format, const Tensor& out) {
+  return spec_like(self, out.dtype(), out.device(), format);
+}
+
+const Tensor& empty_out_kernel(SymIntSpan size, Format format, const Tensor& out) {
+  require(!format || guard_or(out.numel() == 0, false) || same_sizes(size, out.sizes()),
+          "empty: 'memory_format' argument is incompatible with 'out' tensor argument, which has a layout of "
+          "its own");
+  return resized(spec_with_format(size, out.dtype(), out.device(), format), out);
+}
+const Tensor& empty_strided_out_kernel(SymIntSpan size, SymIntSpan stride, const Tensor& out) {
+  return resized(empty_strided_meta(size, stride, out.dtype(), {}, out.device(), {}), out);
+}
+const Tensor& empty_like_out_kernel(const Tensor& self, Format format, const Tensor& out) {
+  return resized(like_as(self, format, out), out);
+}
+const Tensor& full_out_kernel(SymIntSpan size, const Scalar& value, const Tensor& out) {
+  return filled(sized_as(size, out), value, out);
+}
+const Tensor& full_like_out_kernel(const Tensor& self, const Scalar& value, Format format,
+                                   const Tensor& out) {
+  return filled(like_as(self, format, out), value, out);
+}
+template <int value>
+struct ConstantOut {
+  static const Tensor& sized(SymIntSpan size, const Tensor& out) {
+    return filled(sized_as(size, out), value, out);
+  }
+  static const Tensor& like(const Tensor& self, Format format, const Tensor& out) {
+    return filled(like_as(self, format, out), value, out);
+  }
+  static const Tensor& beside(const Tensor&, SymIntSpan size, const Tensor& out) {
+    return weft::full_out(out, size, value);
+  }
+};
+const Tensor& scalar_tensor_out_kernel(const Scalar& s, const Tensor& out) {
+  return filled(sized_as({}, out), s, out);
+}
+const Tensor& new_empty_out_composite(const Tensor&, SymIntSpan size, const Tensor& out) {
+  return empty_out(out, size);
+}
+const Tensor& new_full_out_composite(const Tensor&, SymIntSpan size, const Scalar& value, const Tensor& out) {
+  return weft::full_out(out, size, value);
+}
+const Tensor& new_empty_strided_out_composite(const Tensor&, SymIntSpan size, SymIntSpan stride,
+                                              const Tensor& out) {
+  return weft::empty_strided_out(out, size, stride);
+}
+
+// --- from another tensor's type and device -----------------------------------------------------------------
+
+Tensor new_empty_composite(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout,
+                           std::optional<Device> device, Pin pin) {
   return empty(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
 }
-Tensor new_zeros_composite(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+Tensor new_zeros_composite(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout,
+                           std::optional<Device> device, Pin pin) {
   return zeros(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
 }
-Tensor new_ones_composite(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+Tensor new_ones_composite(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout,
+                          std::optional<Device> device, Pin pin) {
   return ones(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
 }
-Tensor new_full_composite(const Tensor& self, SymIntSpan size, const Scalar& value, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+Tensor new_full_composite(const Tensor& self, SymIntSpan size, const Scalar& value, Type dtype,
+                          std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
   return full(size, value, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
 }
-Tensor new_empty_strided_composite(const Tensor& self, SymIntSpan size, SymIntSpan stride, Type dtype, std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
-  return empty_strided(size, stride, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
+Tensor new_empty_strided_composite(const Tensor& self, SymIntSpan size, SymIntSpan stride, Type dtype,
+                                   std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  return empty_strided(size, stride, dtype.value_or(self.dtype()), layout, device.value_or(self.device()),
+                       pin);
 }
 
 // A factory that looks at one tensor gives the same for the whole batch, with the batch dim in front.
@@ -127,127 +224,195 @@ Batched like_batch(const Batch& call) {
 }
 
 Samples size_samples() {
-  return {{"matrix", {Value::list({2, 3})}}, {"scalar", {Value::list({})}}, {"empty", {Value::list({0, 2})}}, {"typed", {Value::list({3}), kInt64}}};
+  return {{"matrix", {Value::list({2, 3})}},
+          {"scalar", {Value::list({})}},
+          {"empty", {Value::list({0, 2})}},
+          {"typed", {Value::list({3}), kInt64}}};
 }
 Samples like_samples() {
-  return {{"plain", {f32({2, 3})}}, {"transposed", {transposed(f32({3, 4}))}}, {"typed", {f32({2}), kFloat64}}};
+  return {
+      {"plain", {f32({2, 3})}}, {"transposed", {transposed(f32({3, 4}))}}, {"typed", {f32({2}), kFloat64}}};
 }
 
 }  // namespace
 
 WEFT_OPERATOR(empty_memory_format) = {
-    .schema = "aten::empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .schema =
+        "aten::empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .out =
+        "aten::empty.out(SymInt[] size, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kFactory | Traits::kUninitialized | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&empty_meta>(),
-    .kernel = {.functional = function<&empty_kernel>()},
+    .kernel = {.functional = function<&empty_kernel>(), .out = function<&empty_out_kernel>()},
     .samples = size_samples,
 };
 
 WEFT_OPERATOR(empty_strided) = {
-    .schema = "aten::empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .schema =
+        "aten::empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .out = "aten::empty_strided.out(SymInt[] size, SymInt[] stride, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kFactory | Traits::kUninitialized | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&empty_strided_meta>(),
-    .kernel = {.functional = function<&empty_strided_kernel>()},
+    .kernel = {.functional = function<&empty_strided_kernel>(), .out = function<&empty_strided_out_kernel>()},
     .samples = [] { return Samples{{"matrix", {Value::list({2, 3}), Value::list({1, 2})}}}; },
 };
 
 WEFT_OPERATOR(empty_like) = {
-    .schema = "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .schema =
+        "aten::empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .out =
+        "aten::empty_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> "
+        "Tensor(a!)",
     .traits = Traits::kUninitialized | Traits::kNotDifferentiable,
     .meta = function<&empty_like_meta>(),
-    .kernel = {.functional = function<&empty_like_kernel>()},
+    .kernel = {.functional = function<&empty_like_kernel>(), .out = function<&empty_like_out_kernel>()},
     .batch = like_batch,
     .samples = like_samples,
 };
 
 WEFT_OPERATOR(full) = {
-    .schema = "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .schema =
+        "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None) -> Tensor",
+    .out = "aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&full_meta>(),
-    .kernel = {.functional = function<&full_kernel>()},
-    .samples = [] { return Samples{{"real", {Value::list({2, 3}), 1.5}}, {"integer", {Value::list({2}), 3}}, {"bool", {Value::list({}), true}}}; },
+    .kernel = {.functional = function<&full_kernel>(), .out = function<&full_out_kernel>()},
+    .samples =
+        [] {
+          return Samples{{"real", {Value::list({2, 3}), 1.5}},
+                         {"integer", {Value::list({2}), 3}},
+                         {"bool", {Value::list({}), true}}};
+        },
 };
 
 WEFT_OPERATOR(zeros) = {
-    .schema = "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .schema =
+        "aten::zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .out = "aten::zeros.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&Constant<0>::meta>(),
-    .kernel = {.functional = function<&Constant<0>::kernel>()},
+    .kernel = {.functional = function<&Constant<0>::kernel>(), .out = function<&ConstantOut<0>::sized>()},
     .samples = size_samples,
 };
 
 WEFT_OPERATOR(ones) = {
-    .schema = "aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .schema =
+        "aten::ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .out = "aten::ones.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&Constant<1>::meta>(),
-    .kernel = {.functional = function<&Constant<1>::kernel>()},
+    .kernel = {.functional = function<&Constant<1>::kernel>(), .out = function<&ConstantOut<1>::sized>()},
     .samples = size_samples,
 };
 
 WEFT_OPERATOR(zeros_like) = {
-    .schema = "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .schema =
+        "aten::zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .out =
+        "aten::zeros_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> "
+        "Tensor(a!)",
     .traits = Traits::kNotDifferentiable,
     .meta = function<&empty_like_meta>(),
-    .kernel = {.functional = function<&Constant<0>::like>()},
+    .kernel = {.functional = function<&Constant<0>::like>(), .out = function<&ConstantOut<0>::like>()},
     .batch = like_batch,
     .samples = like_samples,
 };
 
 WEFT_OPERATOR(ones_like) = {
-    .schema = "aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .schema =
+        "aten::ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .out =
+        "aten::ones_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kNotDifferentiable,
     .meta = function<&empty_like_meta>(),
-    .kernel = {.functional = function<&Constant<1>::like>()},
+    .kernel = {.functional = function<&Constant<1>::like>(), .out = function<&ConstantOut<1>::like>()},
     .batch = like_batch,
     .samples = like_samples,
 };
 
 WEFT_OPERATOR(full_like) = {
-    .schema = "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .schema =
+        "aten::full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
+        "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
+    .out =
+        "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) "
+        "out) -> Tensor(a!)",
     .traits = Traits::kNotDifferentiable,
     .meta = function<&full_like_meta>(),
-    .kernel = {.functional = function<&full_like_kernel>()},
+    .kernel = {.functional = function<&full_like_kernel>(), .out = function<&full_like_out_kernel>()},
     .batch = like_batch,
-    .samples = [] { return Samples{{"plain", {f32({2, 3}), 2}}, {"transposed", {transposed(f32({3, 4})), 1.5}}}; },
+    .samples =
+        [] { return Samples{{"plain", {f32({2, 3}), 2}}, {"transposed", {transposed(f32({3, 4})), 1.5}}}; },
 };
 
 WEFT_OPERATOR(scalar_tensor) = {
-    .schema = "aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .schema =
+        "aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool? pin_memory=None) -> Tensor",
+    .out = "aten::scalar_tensor.out(Scalar s, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&scalar_tensor_meta>(),
-    .kernel = {.functional = function<&scalar_tensor_kernel>()},
+    .kernel = {.functional = function<&scalar_tensor_kernel>(), .out = function<&scalar_tensor_out_kernel>()},
     .samples = [] { return Samples{{"real", {2.5}}, {"typed", {3, kInt64}}}; },
 };
 
 WEFT_OPERATOR(new_empty) = {
-    .schema = "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .schema =
+        "aten::new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, bool? pin_memory=None) -> Tensor",
+    .out = "aten::new_empty.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kUninitialized,
-    .composite = composite<&new_empty_composite>(),
+    .composite = {.functional = function<&new_empty_composite>(),
+                  .out = function<&new_empty_out_composite>()},
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2})}}}; },
 };
 
 WEFT_OPERATOR(new_zeros) = {
-    .schema = "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-    .composite = composite<&new_zeros_composite>(),
+    .schema =
+        "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, bool? pin_memory=None) -> Tensor",
+    .out = "aten::new_zeros.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
+    .composite = {.functional = function<&new_zeros_composite>(), .out = function<&ConstantOut<0>::beside>()},
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2})}}}; },
 };
 
 WEFT_OPERATOR(new_ones) = {
-    .schema = "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-    .composite = composite<&new_ones_composite>(),
+    .schema =
+        "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+        "device=None, bool? pin_memory=None) -> Tensor",
+    .out = "aten::new_ones.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
+    .composite = {.functional = function<&new_ones_composite>(), .out = function<&ConstantOut<1>::beside>()},
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2})}}}; },
 };
 
 WEFT_OPERATOR(new_full) = {
-    .schema = "aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-    .composite = composite<&new_full_composite>(),
+    .schema =
+        "aten::new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? "
+        "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .out =
+        "aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
+    .composite = {.functional = function<&new_full_composite>(), .out = function<&new_full_out_composite>()},
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2}), 7}}}; },
 };
 
 WEFT_OPERATOR(new_empty_strided) = {
-    .schema = "aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .schema =
+        "aten::new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, "
+        "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .out =
+        "aten::new_empty_strided.out(Tensor self, SymInt[] size, SymInt[] stride, *, Tensor(a!) out) -> "
+        "Tensor(a!)",
     .traits = Traits::kUninitialized,
-    .composite = composite<&new_empty_strided_composite>(),
+    .composite = {.functional = function<&new_empty_strided_composite>(),
+                  .out = function<&new_empty_strided_out_composite>()},
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2}), Value::list({1, 3})}}}; },
 };
 

@@ -8,23 +8,27 @@ namespace {
 Complex<double> number(const Scalar& s) { return s.to_complex(); }
 
 cpu::Matrix matrix_of(const Tensor& t, int64_t row_dim, int64_t column_dim) {
-  return {static_cast<const char*>(t.raw_data()), t.plain_strides()[static_cast<size_t>(row_dim)], t.plain_strides()[static_cast<size_t>(column_dim)]};
+  return {static_cast<const char*>(t.raw_data()), t.plain_strides()[static_cast<size_t>(row_dim)],
+          t.plain_strides()[static_cast<size_t>(column_dim)]};
 }
 
 void check_same_type(const char* op, const Tensor& a, const Tensor& b) {
-  require(a.dtype() == b.dtype(), "{}: expected m1 and m2 to have the same dtype, but got: {} != {}", op, dtype_name(a.dtype()), dtype_name(b.dtype()));
+  require(a.dtype() == b.dtype(), "{}: expected m1 and m2 to have the same dtype, but got: {} != {}", op,
+          dtype_name(a.dtype()), dtype_name(b.dtype()));
   require(a.dtype() != kBool, "\"{}_impl_cpu\" not implemented for 'bool'", op);
 }
 void check_inner(const char* op, const SymInt& a, const SymInt& b, const Tensor& x, const Tensor& y) {
   if (!a.is_symbolic() && !b.is_symbolic())
-    require(a.plain() == b.plain(), "{}: mat1 and mat2 shapes cannot be multiplied ({} and {})", op, describe_sizes(x.sizes()), describe_sizes(y.sizes()));
+    require(a.plain() == b.plain(), "{}: mat1 and mat2 shapes cannot be multiplied ({} and {})", op,
+            describe_sizes(x.sizes()), describe_sizes(y.sizes()));
   else check(a == b, "the inner sizes of a matrix product must agree");
 }
 
 // A result that the kernel can write rows of; the others are written through a copy.
 bool has_rows(const Tensor& out) {
   auto d = static_cast<size_t>(out.dim()) - 1;
-  return out.plain_strides()[d] == 1 && out.plain_strides()[d - 1] >= std::max<int64_t>(1, out.plain_sizes()[d]);
+  return out.plain_strides()[d] == 1 &&
+         out.plain_strides()[d - 1] >= std::max<int64_t>(1, out.plain_sizes()[d]);
 }
 template <typename Write>
 void write_rows(const Tensor& out, Write write) {
@@ -34,7 +38,7 @@ void write_rows(const Tensor& out, Write write) {
   copy_values(out, dense);
 }
 
-// --- mm, addmm ---------------------------------------------------------------------------------------------------------
+// --- mm, addmm ---------------------------------------------------------------------------------------------
 
 TensorSpec mm_meta(const Tensor& self, const Tensor& mat2) {
   require(self.dim() == 2, "self must be a matrix, but it is {}", describe(self));
@@ -43,67 +47,143 @@ TensorSpec mm_meta(const Tensor& self, const Tensor& mat2) {
   check_same_type("mm", self, mat2);
   return contiguous_spec({self.sizes()[0], mat2.sizes()[1]}, self.dtype(), self.device());
 }
-void multiply(const Tensor& a, const Tensor& b, Complex<double> alpha, Complex<double> beta, const Tensor& out) {
+void multiply(const Tensor& a, const Tensor& b, Complex<double> alpha, Complex<double> beta,
+              const Tensor& out) {
   write_rows(out, [&](const Tensor& c) {
     if (!c.is_same(out) && (beta.re != 0 || beta.im != 0)) copy_values(c, out);
-    cpu::gemm(c.dtype(), a.plain_sizes()[0], b.plain_sizes()[1], a.plain_sizes()[1], alpha, matrix_of(a, 0, 1), matrix_of(b, 0, 1), beta,
-              static_cast<char*>(c.raw_data()), c.plain_strides()[0]);
+    cpu::gemm(c.dtype(), a.plain_sizes()[0], b.plain_sizes()[1], a.plain_sizes()[1], alpha,
+              matrix_of(a, 0, 1), matrix_of(b, 0, 1), beta, static_cast<char*>(c.raw_data()),
+              c.plain_strides()[0]);
   });
 }
-void mm_into(const Tensor& self, const Tensor& mat2, const Tensor& out) { multiply(self, mat2, 1.0, 0.0, out); }
+void mm_into(const Tensor& self, const Tensor& mat2, const Tensor& out) {
+  multiply(self, mat2, 1.0, 0.0, out);
+}
 
-TensorSpec addmm_meta(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
+TensorSpec addmm_meta(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&,
+                      const Scalar&) {
   require(mat1.dim() == 2, "mat1 must be a matrix, got {}-D tensor", mat1.dim());
   require(mat2.dim() == 2, "mat2 must be a matrix, got {}-D tensor", mat2.dim());
   check_inner("addmm", mat1.sizes()[1], mat2.sizes()[0], mat1, mat2);
   check_same_type("addmm", mat1, mat2);
-  require(self.dtype() == mat2.dtype(), "self and mat2 must have the same dtype, but got {} and {}", dtype_name(self.dtype()), dtype_name(mat2.dtype()));
+  require(self.dtype() == mat2.dtype(), "self and mat2 must have the same dtype, but got {} and {}",
+          dtype_name(self.dtype()), dtype_name(mat2.dtype()));
   SymInts sizes{mat1.sizes()[0], mat2.sizes()[1]};
   if (!same_sizes(broadcast_sizes(self.sizes(), sizes), sizes))
-    fail("addmm: the expanded size of the tensor must match: input {} cannot be broadcast to {}", describe_sizes(self.sizes()), describe_sizes(sizes));
+    fail("addmm: the expanded size of the tensor must match: input {} cannot be broadcast to {}",
+         describe_sizes(self.sizes()), describe_sizes(sizes));
   return contiguous_spec(sizes, mat1.dtype(), mat1.device());
 }
-void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha, const Tensor& out) {
+void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+                const Scalar& alpha, const Tensor& out) {
   bool reads = !beta.equals_number(0);
   if (reads && !out.is_same(self)) copy_values(out, self);
   multiply(mat1, mat2, number(alpha), reads ? number(beta) : Complex<double>(0), out);
 }
 
-// --- bmm ------------------------------------------------------------------------------------------------------------------
+// --- bmm ---------------------------------------------------------------------------------------------------
 
 TensorSpec bmm_meta(const Tensor& self, const Tensor& mat2) {
   require(self.dim() == 3, "batch1 must be a 3D tensor, but it is {}", describe(self));
   require(mat2.dim() == 3, "batch2 must be a 3D tensor, but it is {}", describe(mat2));
-  if (!guard_or(self.sizes()[0] == mat2.sizes()[0], true) || !guard_or(self.sizes()[2] == mat2.sizes()[1], true))
-    fail("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].", self.sizes()[0].to_string(),
-         self.sizes()[2].to_string(), mat2.sizes()[0].to_string(), mat2.sizes()[1].to_string());
+  if (!guard_or(self.sizes()[0] == mat2.sizes()[0], true) ||
+      !guard_or(self.sizes()[2] == mat2.sizes()[1], true))
+    fail("Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+         self.sizes()[0].to_string(), self.sizes()[2].to_string(), mat2.sizes()[0].to_string(),
+         mat2.sizes()[1].to_string());
   check_same_type("bmm", self, mat2);
   return contiguous_spec({self.sizes()[0], self.sizes()[1], mat2.sizes()[2]}, self.dtype(), self.device());
 }
-void bmm_into(const Tensor& self, const Tensor& mat2, const Tensor& out) {
+void multiply_batches(const Tensor& a, const Tensor& b, Complex<double> alpha, Complex<double> beta,
+                      const Tensor& out) {
   write_rows(out, [&](const Tensor& c) {
-    cpu::batched_gemm(c.dtype(), self.plain_sizes()[0], self.plain_sizes()[1], mat2.plain_sizes()[2], self.plain_sizes()[2], 1.0, matrix_of(self, 1, 2),
-                      self.plain_strides()[0], matrix_of(mat2, 1, 2), mat2.plain_strides()[0], 0.0, static_cast<char*>(c.raw_data()), c.plain_strides()[0],
+    if (!c.is_same(out) && (beta.re != 0 || beta.im != 0)) copy_values(c, out);
+    cpu::batched_gemm(c.dtype(), a.plain_sizes()[0], a.plain_sizes()[1], b.plain_sizes()[2],
+                      a.plain_sizes()[2], alpha, matrix_of(a, 1, 2), a.plain_strides()[0], matrix_of(b, 1, 2),
+                      b.plain_strides()[0], beta, static_cast<char*>(c.raw_data()), c.plain_strides()[0],
                       c.plain_strides()[1]);
   });
 }
+void bmm_into(const Tensor& self, const Tensor& mat2, const Tensor& out) {
+  multiply_batches(self, mat2, 1.0, 0.0, out);
+}
 
-// --- dot, mv -----------------------------------------------------------------------------------------------------------------
+// self broadcast to the product's sizes, scaled and added.
+TensorSpec baddbmm_meta(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&,
+                        const Scalar&) {
+  TensorSpec product = bmm_meta(batch1, batch2);
+  require(self.dtype() == batch1.dtype(),
+          "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}", dtype_name(self.dtype()),
+          dtype_name(batch1.dtype()), dtype_name(batch2.dtype()));
+  if (self.dim() > 3 || !same_sizes(broadcast_sizes(self.sizes(), product.sizes), product.sizes))
+    fail("baddbmm: the expanded size of the tensor must match: input {} cannot be broadcast to {}",
+         describe_sizes(self.sizes()), describe_sizes(product.sizes));
+  return product;
+}
+void baddbmm_into(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+                  const Scalar& alpha, const Tensor& out) {
+  bool reads = !beta.equals_number(0);
+  if (reads && !out.is_same(self)) copy_values(out, self);
+  multiply_batches(batch1, batch2, number(alpha), reads ? number(beta) : Complex<double>(0), out);
+}
+
+// --- addmv -------------------------------------------------------------------------------------------------
+
+std::string plain_text(const Tensor& t) {
+  std::string text;
+  for (const SymInt& size : t.sizes()) text += (text.empty() ? "" : "x") + size.to_string();
+  return text;
+}
+TensorSpec addmv_meta(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar&,
+                      const Scalar&) {
+  require(mat.dim() == 2 && vec.dim() == 1 && self.dim() <= 1,
+          "vector + matrix @ vector expected, got {}, {}, {}", self.dim(), mat.dim(), vec.dim());
+  bool fits = guard_or(mat.size(1) == vec.size(0), true);
+  if (self.dim() == 1)
+    fits = fits && (guard_or(self.size(0) == 1, false) || guard_or(self.size(0) == mat.size(0), true));
+  if (!fits)
+    fail("size mismatch, got input ({}), mat ({}), vec ({})", plain_text(self), plain_text(mat),
+         plain_text(vec));
+  require(self.dtype() == mat.dtype() && mat.dtype() == vec.dtype(),
+          "addmv input tensors must have the same dtype, but got {}, {}, and {}", dtype_name(self.dtype()),
+          dtype_name(mat.dtype()), dtype_name(vec.dtype()));
+  check_same_type("addmv", mat, vec);
+  return contiguous_spec({mat.size(0)}, mat.dtype(), mat.device());
+}
+// A vector as a matrix of one column.
+Tensor as_column(const Tensor& vec) {
+  return alias_with(vec, {vec.sizes()[0], 1}, {vec.strides()[0], 1}, vec.storage_offset());
+}
+void addmv_into(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+                const Scalar& alpha, const Tensor& out) {
+  bool reads = !beta.equals_number(0);
+  if (reads && !out.is_same(self)) copy_values(out, self);
+  multiply(mat, as_column(vec), number(alpha), reads ? number(beta) : Complex<double>(0), as_column(out));
+}
+
+// --- dot, mv -----------------------------------------------------------------------------------------------
 
 Tensor mv_composite(const Tensor& self, const Tensor& vec) {
-  require(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got {}, {}", self.dim(), vec.dim());
+  require(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got {}, {}", self.dim(),
+          vec.dim());
   return squeeze(mm(self, unsqueeze(vec, 1)), 1);
 }
 Tensor dot_composite(const Tensor& self, const Tensor& tensor) {
-  require(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got {}D and {}D tensors", self.dim(), tensor.dim());
-  require(self.dtype() == tensor.dtype(), "dot : expected both vectors to have same dtype, but found {} and {}", dtype_name(self.dtype()), dtype_name(tensor.dtype()));
+  require(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got {}D and {}D tensors",
+          self.dim(), tensor.dim());
+  require(self.dtype() == tensor.dtype(),
+          "dot : expected both vectors to have same dtype, but found {} and {}", dtype_name(self.dtype()),
+          dtype_name(tensor.dtype()));
   if (!guard_or(self.sizes()[0] == tensor.sizes()[0], true))
-    fail("inconsistent tensor size, expected tensor {} and src {} to have the same number of elements, but got {} and {} elements respectively",
-         describe_sizes(self.sizes()), describe_sizes(tensor.sizes()), self.sizes()[0].to_string(), tensor.sizes()[0].to_string());
+    fail(
+        "inconsistent tensor size, expected tensor {} and src {} to have the same number of elements, but "
+        "got {} and {} elements respectively",
+        describe_sizes(self.sizes()), describe_sizes(tensor.sizes()), self.sizes()[0].to_string(),
+        tensor.sizes()[0].to_string());
   return reshape(mm(unsqueeze(self, 0), unsqueeze(tensor, 1)), SymIntSpan());
 }
 
-// --- matmul -------------------------------------------------------------------------------------------------------------------
+// --- matmul ------------------------------------------------------------------------------------------------
 
 SymInts leading(const Tensor& t) { return SymInts(t.sizes().begin(), t.sizes().end() - 2); }
 
@@ -121,14 +201,16 @@ Tensor matmul_batched(const Tensor& self, const Tensor& other) {
   result.push_back(other.size(-1));
   SymInt total = 1;
   for (const SymInt& size : batch) total = total * size;
-  if (guard_or(total * self.size(-2) * self.size(-1) == 0, false) || guard_or(total * other.size(-1) == 0, false)) {
+  if (guard_or(total * self.size(-2) * self.size(-1) == 0, false) ||
+      guard_or(total * other.size(-1) == 0, false)) {
     SymInts flat{total, self.size(-2), self.size(-1)}, flat_other{total, other.size(-2), other.size(-1)};
     SymInts full = batch, full_other = batch;
     full.push_back(self.size(-2));
     full.push_back(self.size(-1));
     full_other.push_back(other.size(-2));
     full_other.push_back(other.size(-1));
-    return _unsafe_view(bmm(reshape(expand(self, full), flat), reshape(expand(other, full_other), flat_other)), result);
+    return _unsafe_view(
+        bmm(reshape(expand(self, full), flat), reshape(expand(other, full_other), flat_other)), result);
   }
   return _unsafe_view(bmm(expanded(self), expanded(other)), result);
 }
@@ -156,14 +238,17 @@ Tensor matmul_composite(const Tensor& self, const Tensor& other) {
 }
 
 Tensor linear_composite(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  require(input.dim() > 0 && weight.dim() > 0, "both arguments to linear need to be at least 1D, but they are {}D and {}D", input.dim(), weight.dim());
+  require(input.dim() > 0 && weight.dim() > 0,
+          "both arguments to linear need to be at least 1D, but they are {}D and {}D", input.dim(),
+          weight.dim());
   require(weight.dim() <= 2, "linear: expected weight of at most 2 dims, but it is {}", describe(weight));
-  if (input.dim() == 2 && weight.dim() == 2 && bias.defined() && bias.dim() == 1) return addmm(bias, input, t(weight));
+  if (input.dim() == 2 && weight.dim() == 2 && bias.defined() && bias.dim() == 1)
+    return addmm(bias, input, t(weight));
   Tensor product = matmul(input, weight.dim() == 2 ? t(weight) : weight);
   return bias.defined() ? product + bias : product;
 }
 
-// --- batching ---------------------------------------------------------------------------------------------------------------------
+// --- batching ----------------------------------------------------------------------------------------------
 
 Batched mm_batch(const Batch& call) {
   Tensor a = call.tensor(0), b = call.tensor(1);
@@ -173,25 +258,46 @@ Batched mm_batch(const Batch& call) {
     Tensor product = mm(reshape(left, {left.size(0) * left.size(1), left.size(2)}), b);
     return {reshape(product, {left.size(0), left.size(1), b.size(1)}), {0}};
   }
-  return {bmm(with_batch_first(a, call.batch_dim(0), call.batch_size()), with_batch_first(b, call.batch_dim(1), call.batch_size())), {0}};
+  return {bmm(with_batch_first(a, call.batch_dim(0), call.batch_size()),
+              with_batch_first(b, call.batch_dim(1), call.batch_size())),
+          {0}};
 }
-Batched addmm_batch(const Batch& call) {
-  Tensor product = bmm(with_batch_first(call.tensor(1), call.batch_dim(1), call.batch_size()), with_batch_first(call.tensor(2), call.batch_dim(2), call.batch_size()));
+// beta * self + alpha * product, with the batch of `self` in front of dims that broadcast to the product's.
+Batched scaled_sum(const Batch& call, const Tensor& product) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
   if (call.batch_dim(0) >= 0)
-    while (self.dim() < 3) self = unsqueeze(self, 1);
+    while (self.dim() < product.dim()) self = unsqueeze(self, 1);
   Scalar beta = call.arg<Scalar>(3), alpha = call.arg<Scalar>(4);
   if (beta.equals_number(0)) return {product * alpha, {0}};
   return {self * beta + product * alpha, {0}};
 }
+Batched addmm_batch(const Batch& call) {
+  Tensor product = bmm(with_batch_first(call.tensor(1), call.batch_dim(1), call.batch_size()),
+                       with_batch_first(call.tensor(2), call.batch_dim(2), call.batch_size()));
+  return scaled_sum(call, product);
+}
 Batched bmm_batch(const Batch& call) {
-  Tensor a = with_batch_first(call.tensor(0), call.batch_dim(0), call.batch_size()), b = with_batch_first(call.tensor(1), call.batch_dim(1), call.batch_size());
+  Tensor a = with_batch_first(call.tensor(0), call.batch_dim(0), call.batch_size()),
+         b = with_batch_first(call.tensor(1), call.batch_dim(1), call.batch_size());
   SymInt outer = a.size(0), inner = a.size(1);
-  Tensor product = bmm(reshape(a, {outer * inner, a.size(2), a.size(3)}), reshape(b, {outer * inner, b.size(2), b.size(3)}));
+  Tensor product = bmm(reshape(a, {outer * inner, a.size(2), a.size(3)}),
+                       reshape(b, {outer * inner, b.size(2), b.size(3)}));
   return {reshape(product, {outer, inner, product.size(1), product.size(2)}), {0}};
 }
 
-Tensor scaled(const Tensor& grad, const Scalar& factor) { return factor.equals_number(1) ? grad : grad * conj_of(factor); }
+Batched baddbmm_batch(const Batch& call) {
+  return scaled_sum(call, matmul(with_batch_first(call.tensor(1), call.batch_dim(1), call.batch_size()),
+                                 with_batch_first(call.tensor(2), call.batch_dim(2), call.batch_size())));
+}
+Batched addmv_batch(const Batch& call) {
+  Tensor mat = with_batch_first(call.tensor(1), call.batch_dim(1), call.batch_size()),
+         vec = with_batch_first(call.tensor(2), call.batch_dim(2), call.batch_size());
+  return scaled_sum(call, squeeze(bmm(mat, unsqueeze(vec, 2)), 2));
+}
+
+Tensor scaled(const Tensor& grad, const Scalar& factor) {
+  return factor.equals_number(1) ? grad : grad * conj_of(factor);
+}
 
 }  // namespace
 
@@ -202,28 +308,47 @@ WEFT_OPERATOR(mm) = {
     .meta = function<&mm_meta>(),
     .kernel = structured<&mm_meta, &mm_into>(),
     .vjp = {.saves = inputs(0, 1),
-            .rule = [](const Vjp& v) {
-              return Grads{v.wants(0) ? mm(v.grad(), conj_of(t(v.input(1)))) : Tensor(), v.wants(1) ? mm(conj_of(t(v.input(0))), v.grad()) : Tensor()};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{v.wants(0) ? mm(v.grad(), conj_of(t(v.input(1)))) : Tensor(),
+                               v.wants(1) ? mm(conj_of(t(v.input(0))), v.grad()) : Tensor()};
+                }},
     .batch = mm_batch,
-    .samples = [] { return Samples{{"plain", {f64({2, 3}), f64({3, 4})}}, {"transposed", {transposed(f64({2, 3})), transposed(f64({3, 4}))}}, {"empty", {f64({2, 0}), f64({0, 3})}}, {"complex", {c128({2, 2}), c128({2, 2})}}}; },
+    .samples =
+        [] {
+          return Samples{{"plain", {f64({2, 3}), f64({3, 4})}},
+                         {"transposed", {transposed(f64({2, 3})), transposed(f64({3, 4}))}},
+                         {"empty", {f64({2, 0}), f64({0, 3})}},
+                         {"complex", {c128({2, 2}), c128({2, 2})}}};
+        },
 };
 
 WEFT_OPERATOR(addmm) = {
-    .schema = "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-    .inplace = "aten::addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)",
-    .out = "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    .schema =
+        "aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    .inplace =
+        "aten::addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> "
+        "Tensor(a!)",
+    .out =
+        "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) "
+        "out) -> Tensor(a!)",
     .traits = Traits::kAutocastNarrow,
     .meta = function<&addmm_meta>(),
     .kernel = structured<&addmm_meta, &addmm_into>(),
     .vjp = {.saves = inputs(1, 2),
-            .rule = [](const Vjp& v) {
-              Scalar beta = v.arg<Scalar>(3), alpha = v.arg<Scalar>(4);
-              return Grads{v.wants(0) ? scaled(v.grad(), beta) : Tensor(), v.wants(1) ? scaled(mm(v.grad(), conj_of(t(v.input(2)))), alpha) : Tensor(),
-                           v.wants(2) ? scaled(mm(conj_of(t(v.input(1))), v.grad()), alpha) : Tensor()};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  Scalar beta = v.arg<Scalar>(3), alpha = v.arg<Scalar>(4);
+                  return Grads{v.wants(0) ? scaled(v.grad(), beta) : Tensor(),
+                               v.wants(1) ? scaled(mm(v.grad(), conj_of(t(v.input(2)))), alpha) : Tensor(),
+                               v.wants(2) ? scaled(mm(conj_of(t(v.input(1))), v.grad()), alpha) : Tensor()};
+                }},
     .batch = addmm_batch,
-    .samples = [] { return Samples{{"bias", {f64({4}), f64({2, 3}), f64({3, 4})}}, {"scaled", {f64({2, 4}), f64({2, 3}), f64({3, 4}), 0.5, 2}}}; },
+    .samples =
+        [] {
+          return Samples{{"bias", {f64({4}), f64({2, 3}), f64({3, 4})}},
+                         {"scaled", {f64({2, 4}), f64({2, 3}), f64({3, 4}), 0.5, 2}}};
+        },
 };
 
 WEFT_OPERATOR(bmm) = {
@@ -233,12 +358,78 @@ WEFT_OPERATOR(bmm) = {
     .meta = function<&bmm_meta>(),
     .kernel = structured<&bmm_meta, &bmm_into>(),
     .vjp = {.saves = inputs(0, 1),
-            .rule = [](const Vjp& v) {
-              return Grads{v.wants(0) ? bmm(v.grad(), conj_of(transpose(v.input(1), 1, 2))) : Tensor(),
-                           v.wants(1) ? bmm(conj_of(transpose(v.input(0), 1, 2)), v.grad()) : Tensor()};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{v.wants(0) ? bmm(v.grad(), conj_of(transpose(v.input(1), 1, 2))) : Tensor(),
+                               v.wants(1) ? bmm(conj_of(transpose(v.input(0), 1, 2)), v.grad()) : Tensor()};
+                }},
     .batch = bmm_batch,
-    .samples = [] { return Samples{{"plain", {f64({2, 2, 3}), f64({2, 3, 4})}}, {"transposed", {transposed(f64({2, 2, 3})), f64({2, 3, 4})}}}; },
+    .samples =
+        [] {
+          return Samples{{"plain", {f64({2, 2, 3}), f64({2, 3, 4})}},
+                         {"transposed", {transposed(f64({2, 2, 3})), f64({2, 3, 4})}}};
+        },
+};
+
+WEFT_OPERATOR(baddbmm) = {
+    .schema =
+        "aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> "
+        "Tensor",
+    .inplace =
+        "aten::baddbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> "
+        "Tensor(a!)",
+    .out =
+        "aten::baddbmm.out(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, "
+        "Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kAutocastNarrow,
+    .meta = function<&baddbmm_meta>(),
+    .kernel = structured<&baddbmm_meta, &baddbmm_into>(),
+    .vjp = {.saves = inputs(1, 2),
+            .rule =
+                [](const Vjp& v) {
+                  Scalar beta = v.arg<Scalar>(3), alpha = v.arg<Scalar>(4);
+                  return Grads{v.wants(0) ? scaled(v.grad(), beta) : Tensor(),
+                               v.wants(1) ? scaled(bmm(v.grad(), conj_of(transpose(v.input(2), 1, 2))), alpha)
+                                          : Tensor(),
+                               v.wants(2) ? scaled(bmm(conj_of(transpose(v.input(1), 1, 2)), v.grad()), alpha)
+                                          : Tensor()};
+                }},
+    .batch = baddbmm_batch,
+    .samples =
+        [] {
+          return Samples{{"plain", {f64({2, 2, 4}), f64({2, 2, 3}), f64({2, 3, 4})}},
+                         {"scaled", {f64({4}), f64({2, 2, 3}), transposed(f64({2, 3, 4})), 0.5, 2}},
+                         {"alone", {f64({2, 2, 4}), f64({2, 2, 3}), f64({2, 3, 4}), 0}}};
+        },
+};
+
+WEFT_OPERATOR(addmv) = {
+    .schema = "aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+    .inplace =
+        "aten::addmv_(Tensor(a!) self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> "
+        "Tensor(a!)",
+    .out =
+        "aten::addmv.out(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) "
+        "out) -> Tensor(a!)",
+    .traits = Traits::kAutocastNarrow,
+    .meta = function<&addmv_meta>(),
+    .kernel = structured<&addmv_meta, &addmv_into>(),
+    .vjp = {.saves = inputs(1, 2),
+            .rule =
+                [](const Vjp& v) {
+                  Scalar beta = v.arg<Scalar>(3), alpha = v.arg<Scalar>(4);
+                  return Grads{v.wants(0) ? scaled(v.grad(), beta) : Tensor(),
+                               v.wants(1)
+                                   ? scaled(unsqueeze(v.grad(), 1) * conj_of(unsqueeze(v.input(2), 0)), alpha)
+                                   : Tensor(),
+                               v.wants(2) ? scaled(mv(conj_of(t(v.input(1))), v.grad()), alpha) : Tensor()};
+                }},
+    .batch = addmv_batch,
+    .samples =
+        [] {
+          return Samples{{"plain", {f64({2}), f64({2, 3}), f64({3})}},
+                         {"scaled", {f64({}), transposed(f64({4, 3})), f64({3}), 0.5, 2}}};
+        },
 };
 
 WEFT_OPERATOR(mv) = {
@@ -259,14 +450,25 @@ WEFT_OPERATOR(matmul) = {
     .schema = "aten::matmul(Tensor self, Tensor other) -> Tensor",
     .out = "aten::matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     .composite = composite<&matmul_composite>(),
-    .samples = [] { return Samples{{"vectors", {f64({3}), f64({3})}}, {"matrices", {f64({2, 3}), f64({3, 4})}}, {"batched", {f64({2, 2, 3}), f64({3, 4})}}, {"broadcast", {f64({2, 1, 2, 3}), f64({3, 3, 2})}}}; },
+    .samples =
+        [] {
+          return Samples{{"vectors", {f64({3}), f64({3})}},
+                         {"matrices", {f64({2, 3}), f64({3, 4})}},
+                         {"batched", {f64({2, 2, 3}), f64({3, 4})}},
+                         {"broadcast", {f64({2, 1, 2, 3}), f64({3, 3, 2})}}};
+        },
 };
 
 WEFT_OPERATOR(linear) = {
     .schema = "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
-    .out = "aten::linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)",
     .composite = composite<&linear_composite>(),
-    .samples = [] { return Samples{{"bias", {f64({2, 3}), f64({4, 3}), f64({4})}}, {"plain", {f64({2, 2, 3}), f64({4, 3})}}}; },
+    .samples =
+        [] {
+          return Samples{{"bias", {f64({2, 3}), f64({4, 3}), f64({4})}},
+                         {"plain", {f64({2, 2, 3}), f64({4, 3})}}};
+        },
 };
 
 }  // namespace weft::ops

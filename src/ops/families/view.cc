@@ -180,7 +180,6 @@ Tensor unsqueeze_kernel(const Tensor& self, int64_t dim) {
   strides.insert(d, stride);
   return alias_with(self, std::move(sizes), std::move(strides), self.storage_offset());
 }
-Tensor alias_kernel(const Tensor& self) { return alias_with(self, self.sizes(), self.strides(), self.storage_offset()); }
 
 // Puts squeezed dims back.
 Tensor unsqueeze_to(const Tensor& grad, SymIntSpan sizes, uint64_t mask) {
@@ -190,7 +189,7 @@ Tensor unsqueeze_to(const Tensor& grad, SymIntSpan sizes, uint64_t mask) {
   return result;
 }
 
-// --- batching -------------------------------------------------------------------------------------------------------
+// --- batching ----------------------------------------------------------------------------------------------
 
 SymInts with_batch(const SymInt& batch, SymIntSpan sizes) {
   SymInts all{batch};
@@ -240,10 +239,6 @@ Batched unsqueeze_batch(const Batch& call) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
   return {unsqueeze(self, normalize_dim(call.arg<int64_t>(1), self.dim()) + 1), {0}};
 }
-Batched same_batch(const Batch& call) {
-  return {weft::call(call.op(), std::vector<Value>{call.tensor(0)}), {call.batch_dim(0)}};
-}
-
 // Views whose inverse is another reshuffle of all elements.
 Tensor view_inverse(const Tensor& base, const Tensor& mutated, SymIntSpan) { return reshape_composite(mutated, base.sizes()); }
 Tensor permute_inverse(const Tensor& base, const Tensor& mutated, IntSpan dims) {
@@ -255,7 +250,6 @@ Tensor squeeze_inverse(const Tensor& base, const Tensor& mutated) { return resha
 Tensor squeeze_dim_inverse(const Tensor& base, const Tensor& mutated, int64_t) { return reshape_composite(mutated, base.sizes()); }
 Tensor squeeze_dims_inverse(const Tensor& base, const Tensor& mutated, IntSpan) { return reshape_composite(mutated, base.sizes()); }
 Tensor unsqueeze_inverse(const Tensor&, const Tensor& mutated, int64_t dim) { return squeeze(mutated, dim); }
-Tensor alias_inverse(const Tensor&, const Tensor& mutated) { return alias(mutated); }
 Tensor as_strided_inverse(const Tensor& base, const Tensor& mutated, SymIntSpan size, SymIntSpan stride, const std::optional<SymInt>& offset) {
   return as_strided_scatter(base, mutated, size, stride, offset);
 }
@@ -564,27 +558,6 @@ WEFT_OPERATOR(unsqueeze) = {
     .batch = unsqueeze_batch,
     .inverse = function<&unsqueeze_inverse>(),
     .samples = [] { return Samples{{"front", {f64({2, 3}), 0}}, {"last", {f64({2, 3}), -1}}, {"scalar", {f64({}), 0}}}; },
-};
-
-WEFT_OPERATOR(alias) = {
-    .schema = "aten::alias(Tensor(a) self) -> Tensor(a)",
-    .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
-    .meta = function<&alias_kernel>(),
-    .kernel = view_kernels<&alias_kernel>(),
-    .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad()}; }},
-    .batch = same_batch,
-    .inverse = function<&alias_inverse>(),
-    .samples = [] { return Samples{{"plain", {f64({2, 3})}}}; },
-};
-
-WEFT_OPERATOR(detach) = {
-    .schema = "aten::detach(Tensor(a) self) -> Tensor(a)",
-    .traits = Traits::kView | Traits::kNotDifferentiable | Traits::kReadsConjNeg,
-    .meta = function<&alias_kernel>(),
-    .kernel = view_kernels<&alias_kernel>(),
-    .batch = same_batch,
-    .inverse = function<&alias_inverse>(),
-    .samples = [] { return Samples{{"plain", {f64({2, 3})}}}; },
 };
 
 }  // namespace weft::ops

@@ -19,7 +19,9 @@ Tensor with_batch_first(const Tensor& tensor, int64_t dim, const SymInt& batch_s
   return expand(tensor, sizes);
 }
 
-int64_t logical_rank(const Tensor& tensor, int64_t batch_dim) { return tensor.dim() - (batch_dim >= 0 ? 1 : 0); }
+int64_t logical_rank(const Tensor& tensor, int64_t batch_dim) {
+  return tensor.dim() - (batch_dim >= 0 ? 1 : 0);
+}
 
 Batched pointwise_batch(const Batch& call) {
   std::vector<Value> args(call.args().begin(), call.args().end());
@@ -45,6 +47,17 @@ Batched in_front(const Value& result) {
   return {result, std::vector<int64_t>(count, 0)};
 }
 
+// Takes away the dim that a 0-dim argument was given for the call, where a result still has it.
+Value without_lent_dim(const Value& result) {
+  if (result.is_sequence()) {
+    ValueList results;
+    for (const Value& element : result.elements()) results.push_back(without_lent_dim(element));
+    return result.is_list() ? Value::list(std::move(results)) : Value::tuple(std::move(results));
+  }
+  bool has_it = result.is_tensor() && result.tensor_ref().dim() > 1;
+  return has_it ? Value(squeeze(result.tensor_ref(), 1)) : result;
+}
+
 }  // namespace
 
 Batched call_with_dim_shifted(const Batch& call, int dim_argument) {
@@ -58,8 +71,7 @@ Batched call_with_dim_shifted(const Batch& call, int dim_argument) {
   args[0] = self;
   args[at] = dim + 1;
   Batched batched = in_front(weft::call(call.op(), args));
-  if (was_scalar && batched.result.is_tensor() && batched.result.tensor_ref().dim() > 1)
-    batched.result = squeeze(batched.result.tensor_ref(), 1);
+  if (was_scalar) batched.result = without_lent_dim(batched.result);
   return batched;
 }
 
@@ -82,14 +94,15 @@ Batched call_with_dims_shifted(const Batch& call, int dims_argument) {
   args[0] = self;
   args[at] = Value::list(dims);
   Batched batched = in_front(weft::call(call.op(), args));
-  if (rank == 0 && batched.result.is_tensor() && batched.result.tensor_ref().dim() > 1)
-    batched.result = squeeze(batched.result.tensor_ref(), 1);
+  if (rank == 0) batched.result = without_lent_dim(batched.result);
   return batched;
 }
 
 namespace {
 
-Value example(const Value& value, int64_t dim, int64_t i) { return dim < 0 ? value : Value(select(value.to_tensor(), dim, i)); }
+Value example(const Value& value, int64_t dim, int64_t i) {
+  return dim < 0 ? value : Value(select(value.to_tensor(), dim, i));
+}
 
 ValueList arguments_of_example(const Batch& call, int64_t i) {
   ValueList args;
@@ -132,7 +145,8 @@ Value stack_results(const std::vector<Value>& results) {
 
 Batched loop_batch(const Batch& call) {
   int64_t count = guard_int(call.batch_size());
-  require(count > 0, "{}: it is batched one example after the other, which needs at least one", call.op().name());
+  require(count > 0, "{}: it is batched one example after the other, which needs at least one",
+          call.op().name());
   std::vector<Value> results;
   for (int64_t i = 0; i < count; ++i) results.push_back(weft::call(call.op(), arguments_of_example(call, i)));
   return in_front(stack_results(results));

@@ -22,7 +22,8 @@ SymInts broadcast_sizes(SymIntSpan a, SymIntSpan b) {
     else {
       if (!x.is_symbolic() && !y.is_symbolic())
         require(x.plain() == y.plain(),
-                "The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton dimension {}; the sizes are {} and {}",
+                "The size of tensor a ({}) must match the size of tensor b ({}) at non-singleton dimension "
+                "{}; the sizes are {} and {}",
                 x.plain(), y.plain(), d, describe_sizes(a), describe_sizes(b));
       else check(x == y, "broadcast sizes must agree");
       sizes[d] = x.is_symbolic() ? y : x;
@@ -53,7 +54,8 @@ namespace {
 
 bool same_strides(const Tensor& a, const Tensor& b) {
   for (size_t d = 0; d < a.strides().size(); ++d)
-    if (!a.strides()[d].same_as(b.strides()[d]) && !guard_or(a.strides()[d] == b.strides()[d], false)) return false;
+    if (!a.strides()[d].same_as(b.strides()[d]) && !guard_or(a.strides()[d] == b.strides()[d], false))
+      return false;
   return true;
 }
 
@@ -66,7 +68,7 @@ SymInt broadcast_stride(const Tensor& tensor, size_t d, SymIntSpan sizes) {
 }
 
 // Dims from the fastest to the slowest, by the strides of the inputs taken in order; ties keep their order.
-SmallVector<size_t, 6> order_by_strides(std::initializer_list<const Tensor*> inputs, SymIntSpan sizes) {
+SmallVector<size_t, 6> order_by_strides(std::span<const Tensor* const> inputs, SymIntSpan sizes) {
   SmallVector<size_t, 6> order;
   for (size_t d = sizes.size(); d-- > 0;) order.push_back(d);
   // Above zero: `a` is slower than `b`. Zero: no input can tell.
@@ -117,12 +119,18 @@ SymInts strides_beside_number(const Tensor& self) {
     SymInts plain = contiguous_strides(self.sizes());
     if (same_sizes(plain, self.strides())) return plain;
   }
-  return dense_strides(self.sizes(), order_by_strides({&self}, self.sizes()));
+  const Tensor* one[] = {&self};
+  return dense_strides(self.sizes(), order_by_strides(one, self.sizes()));
 }
 
 SymInts pointwise_strides(std::initializer_list<const Tensor*> inputs, SymIntSpan sizes) {
+  return pointwise_strides(std::span<const Tensor* const>(inputs.begin(), inputs.size()), sizes);
+}
+
+SymInts pointwise_strides(std::span<const Tensor* const> inputs, SymIntSpan sizes) {
   const Tensor* first = nullptr;
-  bool all_same_sizes = true, all_contiguous = true, all_channels_last = true, all_dense = true, all_same_strides = true;
+  bool all_same_sizes = true, all_contiguous = true, all_channels_last = true, all_dense = true,
+       all_same_strides = true;
   for (const Tensor* tensor : inputs) {
     if (!tensor->defined()) continue;
     if (!same_sizes(tensor->sizes(), sizes)) {
@@ -185,7 +193,8 @@ TensorSpec pointwise_spec(std::initializer_list<const Tensor*> inputs, DType dty
 
 SymInts preserved_strides(const Tensor& like) {
   if (like.impl()->is_non_overlapping_and_dense()) return SymInts(like.strides());
-  SymInts strides = dense_strides(like.sizes(), order_by_strides({&like}, like.sizes()));
+  const Tensor* one[] = {&like};
+  SymInts strides = dense_strides(like.sizes(), order_by_strides(one, like.sizes()));
   for (SymInt& stride : strides)
     if (!stride.is_symbolic() && stride.plain() == 0) return contiguous_strides(like.sizes());
   return strides;
@@ -225,7 +234,8 @@ namespace {
 template <typename Result, typename Span>
 Result expand_list(Span values, size_t count, const char* op, const char* name) {
   if (values.size() == count) return Result(values);
-  require(values.size() == 1, "{}: expected {} to be one number or a list of {}, but got {} numbers", op, name, count, values.size());
+  require(values.size() == 1, "{}: expected {} to be one number or a list of {}, but got {} numbers", op,
+          name, count, values.size());
   return Result(count, values[0]);
 }
 }  // namespace

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "weft/core/tensor.h"
 
 // Shape arithmetic that meta functions share, on sizes that may be symbolic.
@@ -11,12 +13,13 @@ SymInts broadcast_sizes(SymIntSpan a, SymIntSpan b);
 // The sizes that all the defined tensors broadcast to.
 SymInts broadcast_sizes(std::initializer_list<const Tensor*> tensors);
 
-// The layout that a pointwise operator gives its result: that of its inputs where they agree, otherwise dense in
-// the order of dims that their strides suggest.
+// The layout that a pointwise operator gives its result: that of its inputs where they agree, otherwise dense
+// in the order of dims that their strides suggest.
 SymInts pointwise_strides(std::initializer_list<const Tensor*> inputs, SymIntSpan sizes);
+SymInts pointwise_strides(std::span<const Tensor* const> inputs, SymIntSpan sizes);
 TensorSpec pointwise_spec(std::initializer_list<const Tensor*> inputs, DType dtype);
-// The layout of a pointwise result of one tensor and a number: as PyTorch, it does not take the shortcut for equal
-// shapes, which shows in the strides of dims of size 0 and 1.
+// The layout of a pointwise result of one tensor and a number: as PyTorch, it does not take the shortcut for
+// equal shapes, which shows in the strides of dims of size 0 and 1.
 SymInts strides_beside_number(const Tensor& self);
 // What empty_like(x) with preserve_format gives: x's own strides where it is dense, else dense in x's order.
 SymInts preserved_strides(const Tensor& like);

@@ -1,0 +1,421 @@
+// Batch normalisation.
+#include "ops/support/family.h"
+#include "ops/support/reduction.h"
+
+namespace weft::ops {
+namespace {
+
+using Mask = std::array<bool, 3>;
+using MaybeSpec = std::optional<TensorSpec>;
+
+void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                      const Tensor& var, bool training) {
+  require(input.dim() >= 2, "batch_norm: expected an input of at least 2 dims [N, C, ...], but got {}",
+          describe(input));
+  require(is_floating(input.dtype()), "\"batch_norm\" not implemented for '{}'", dtype_name(input.dtype()));
+  const char* names[] = {"weight", "bias", "running_mean", "running_var"};
+  const Tensor* tensors[] = {&weight, &bias, &mean, &var};
+  for (size_t i = 0; i < 4; ++i)
+    if (tensors[i]->defined() && !guard_or(tensors[i]->numel() == input.sizes()[1], true))
+      fail("{} should contain {} elements not {}", names[i], input.sizes()[1].to_string(),
+           tensors[i]->numel().to_string());
+  require(training || (mean.defined() && var.defined()),
+          "running_mean and running_var must be defined in evaluation mode");
+}
+SymInts same_layout(const Tensor& input) {
+  bool last = input.dim() == 4 && input.is_contiguous(MemoryFormat::kChannelsLast) && !input.is_contiguous();
+  return last ? strides_of_format(input.sizes(), MemoryFormat::kChannelsLast)
+              : contiguous_strides(input.sizes());
+}
+DType statistics_type(const Tensor& input, const Tensor& weight, const Tensor& mean) {
+  if (weight.defined()) return weight.dtype();
+  return mean.defined() ? mean.dtype() : input.dtype();
+}
+std::tuple<TensorSpec, TensorSpec, TensorSpec> batch_norm_meta(const Tensor& input, const Tensor& weight,
+                                                               const Tensor& bias, const Tensor& mean,
+                                                               const Tensor& var, bool training, double,
+                                                               double) {
+  check_batch_norm(input, weight, bias, mean, var, training);
+  SymInts saved{training ? input.sizes()[1] : SymInt(0)};
+  DType type = statistics_type(input, weight, mean);
+  return {TensorSpec{input.dtype(), input.device(), SymInts(input.sizes()), same_layout(input)},
+          contiguous_spec(saved, type, input.device()), contiguous_spec(saved, type, input.device())};
+}
+Tensor along_channels(const Tensor& t, int64_t rank) {
+  SymInts sizes(static_cast<size_t>(rank), 1), strides(static_cast<size_t>(rank), 0);
+  sizes[1] = t.sizes()[0];
+  strides[1] = t.strides()[0];
+  return alias_with(t, sizes, strides, t.storage_offset());
+}
+uint64_t all_but_channels(const Tensor& input) { return ((uint64_t{1} << input.dim()) - 1) & ~uint64_t{2}; }
+DType wide(DType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
+
+// running = (1 - momentum) * running + momentum * observed. As in PyTorch, the schema does not call this a
+// write, and no version is counted: the backward pass of training does not read the running statistics.
+void update_running(const Tensor& running, const Tensor& observed, double momentum) {
+  if (!running.defined()) return;
+  Tensor weight = wrapped_number(momentum);
+  run_pointwise(cpu::kLerp, running.dtype(), running, {&running, &observed, &weight});
+}
+void batch_norm_into(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                     const Tensor& running_mean, const Tensor& running_var, bool training, double momentum,
+                     double eps, const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd) {
+  DType type = wide(input.dtype());
+  SymInts channels{input.sizes()[1]};
+  Tensor mean_ = allocate_contiguous(channels, type), var_ = allocate_contiguous(channels, type),
+         eps_number = wrapped_number(eps), invstd = allocate_contiguous(channels, type);
+  if (training) {
+    run_reduction(cpu::kVarMean, type, input, all_but_channels(input), {&var_, &mean_}, 0);
+    int64_t n = input.plain_numel() / std::max<int64_t>(input.plain_sizes()[1], 1);
+    Tensor unbiased = allocate_contiguous(channels, type),
+           factor = wrapped_number(n > 1 ? static_cast<double>(n) / static_cast<double>(n - 1)
+                                         : std::numeric_limits<double>::infinity());
+    run_pointwise(cpu::kMul, type, unbiased, {&var_, &factor});
+    update_running(running_mean, mean_, momentum);
+    update_running(running_var, unbiased, momentum);
+  } else {
+    copy_values(mean_, running_mean);
+    copy_values(var_, running_var);
+  }
+  run_pointwise(cpu::kAdd, type, invstd, {&var_, &eps_number});
+  run_pointwise(cpu::kRsqrt, type, invstd, {&invstd});
+  if (training) {
+    // What the backward pass will see is what the forward pass uses: statistics as they are saved, rounded to
+    // their type.
+    copy_values(save_mean, mean_);
+    copy_values(save_invstd, invstd);
+    copy_values(mean_, save_mean);
+    copy_values(invstd, save_invstd);
+  }
+  // out = input * scale + shift, with scale and shift for each channel.
+  Tensor scale = allocate_contiguous(channels, type), shift = allocate_contiguous(channels, type),
+         zero = wrapped_number(0);
+  if (weight.defined()) run_pointwise(cpu::kMul, type, scale, {&invstd, &weight});
+  else copy_values(scale, invstd);
+  run_pointwise(cpu::kMul, type, shift, {&mean_, &scale});
+  run_pointwise(cpu::kSub, type, shift, {bias.defined() ? &bias : &zero, &shift});
+  Tensor scaled = out.dtype() == type
+                      ? out
+                      : allocate({type, out.device(), SymInts(out.sizes()), SymInts(out.strides())});
+  Tensor s = along_channels(scale, input.dim()), h = along_channels(shift, input.dim());
+  run_pointwise(cpu::kMul, type, scaled, {&input, &s});
+  run_pointwise(cpu::kAdd, type, scaled, {&scaled, &h});
+  if (!scaled.is_same(out)) copy_values(out, scaled);
+}
+
+std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> batch_norm_backward_meta(const Tensor&, const Tensor& input,
+                                                                     const Tensor& weight,
+                                                                     const Tensor& running_mean,
+                                                                     const Tensor&, const Tensor& save_mean,
+                                                                     const Tensor&, bool, double, Mask mask) {
+  DType type = statistics_type(input, weight, running_mean.defined() ? running_mean : save_mean);
+  std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> specs;
+  if (mask[0])
+    std::get<0>(specs) =
+        TensorSpec{input.dtype(), input.device(), SymInts(input.sizes()), same_layout(input)};
+  if (mask[1]) std::get<1>(specs) = contiguous_spec({input.sizes()[1]}, type, input.device());
+  if (mask[2]) std::get<2>(specs) = contiguous_spec({input.sizes()[1]}, type, input.device());
+  return specs;
+}
+// The formula on plain tensors, in the wide type; the caller has no layers left.
+std::tuple<Tensor, Tensor, Tensor> batch_norm_gradients(const Tensor& grad, const Tensor& input,
+                                                        const Tensor& weight, const Tensor& mean_,
+                                                        const Tensor& invstd, bool train) {
+  int64_t rank = input.dim();
+  Ints dims{0};
+  for (int64_t d = 2; d < rank; ++d) dims.push_back(d);
+  SymInts shape(static_cast<size_t>(rank), 1);
+  shape[1] = input.size(1);
+  Tensor m = view(mean_, shape), r = view(invstd, shape);
+  Tensor normal = (input - m) * r;
+  Tensor to_bias = sum(grad, dims), to_weight = sum(grad * normal, dims);
+  Tensor scale = weight.defined() ? r * view(weight, shape) : r;
+  Tensor to_input = grad * scale;
+  if (train) {
+    Scalar n(input.numel() / input.size(1));
+    to_input = scale * (grad - view(to_bias, shape) / n - normal * (view(to_weight, shape) / n));
+  }
+  return {to_input, to_weight, to_bias};
+}
+std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_kernel(
+    const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& running_mean,
+    const Tensor& running_var, const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps,
+    Mask mask) {
+  auto [in_spec, weight_spec, bias_spec] = batch_norm_backward_meta(
+      grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask);
+  DType type = wide(input.dtype());
+  Tensor m = (train ? save_mean : running_mean).to(type),
+         r = train ? save_invstd.to(type) : rsqrt(running_var.to(type) + eps);
+  auto [dx, dw, db] = batch_norm_gradients(grad.to(type), input.to(type),
+                                           weight.defined() ? weight.to(type) : weight, m, r, train);
+  auto finish = [](const MaybeSpec& spec, const Tensor& value) {
+    if (!spec) return Tensor();
+    Tensor result = allocate(*spec);
+    copy_values(result, value);
+    return result;
+  };
+  return {finish(in_spec, dx), finish(weight_spec, dw), finish(bias_spec, db)};
+}
+
+// --- the forms that say what they do to the running statistics ---------------------------------------------
+
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+// Gives the new running statistics as results.
+std::tuple<TensorSpec, TensorSpec, TensorSpec, TensorSpec, TensorSpec> functional_meta(
+    const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
+    bool training, double momentum, double eps) {
+  auto [out, save_mean, save_invstd] =
+      batch_norm_meta(input, weight, bias, mean, var, training, momentum, eps);
+  return {out, save_mean, save_invstd, contiguous_spec(mean.sizes(), mean.dtype(), mean.device()),
+          contiguous_spec(var.sizes(), var.dtype(), var.device())};
+}
+void functional_into(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                     const Tensor& var, bool training, double momentum, double eps, const Tensor& out,
+                     const Tensor& save_mean, const Tensor& save_invstd, const Tensor& new_mean,
+                     const Tensor& new_var) {
+  copy_values(new_mean, mean);
+  copy_values(new_var, var);
+  batch_norm_into(input, weight, bias, new_mean, new_var, training, momentum, eps, out, save_mean,
+                  save_invstd);
+}
+// Writes the new running statistics over the old ones.
+Three legit_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                      const Tensor& var, bool training, double momentum, double eps) {
+  auto [out, save_mean, save_invstd, new_mean, new_var] =
+      _native_batch_norm_legit_functional(input, weight, bias, mean, var, training, momentum, eps);
+  if (training) {
+    copy_(mean, new_mean);
+    copy_(var, new_var);
+  }
+  return {out, save_mean, save_invstd};
+}
+Three legit_out(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                const Tensor& var, bool training, double momentum, double eps, const Tensor& out,
+                const Tensor& save_mean, const Tensor& save_invstd) {
+  auto [result, result_mean, result_invstd] =
+      legit_composite(input, weight, bias, mean, var, training, momentum, eps);
+  copy_composed_out(out, result);
+  copy_composed_out(save_mean, result_mean);
+  copy_composed_out(save_invstd, result_invstd);
+  return {out, save_mean, save_invstd};
+}
+// Has none.
+Three no_stats_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, bool training,
+                         double momentum, double eps) {
+  return native_batch_norm(input, weight, bias, Tensor(), Tensor(), training, momentum, eps);
+}
+// Only reads them.
+Three no_training_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                            const Tensor& var, double momentum, double eps) {
+  return native_batch_norm(input, weight, bias, mean, var, false, momentum, eps);
+}
+// Beside the results, what a vendor's implementation would reserve (nothing) and which implementation it was
+// (the own one).
+std::tuple<Tensor, Tensor, Tensor, Tensor, int64_t> impl_index_composite(
+    const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
+    bool training, double momentum, double eps, bool) {
+  auto [out, save_mean, save_invstd] =
+      native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
+  return {out, save_mean, save_invstd, empty({0}, kUInt8, std::nullopt, input.device()), 0};
+}
+Tensor batch_norm_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                            const Tensor& var, bool training, double momentum, double eps, bool) {
+  // Nothing to normalise, whatever the shape: the affine part alone carries the gradients.
+  if (guard_or(input.numel() == 0, false)) {
+    Tensor out = clone(input);
+    if (weight.defined()) out = out * select(weight, 0, 0);
+    return bias.defined() ? out + select(bias, 0, 0) : out;
+  }
+  return std::get<0>(native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
+}
+
+Grads batch_norm_vjp(const Vjp& v) {
+  auto maybe = [&](int i) { return v.has(i) ? v.input(i) : Tensor(); };
+  Mask mask{v.wants(0), v.has(1) && v.wants(1), v.has(2) && v.wants(2)};
+  auto [input, weight, bias] =
+      native_batch_norm_backward(v.grad(0), v.input(0), maybe(1), maybe(3), maybe(4), v.output(1),
+                                 v.output(2), v.arg<bool>(5), v.arg<double>(7), mask);
+  return {input, weight, bias, Tensor(), Tensor()};
+}
+// Differentiates the formula itself: its parts are operators.
+Grads batch_norm_backward_vjp(const Vjp& v) {
+  bool train = v.arg<bool>(7);
+  Tensor grad = v.input(0), input = v.input(1), weight = v.has(2) ? v.input(2) : Tensor();
+  Tensor running_mean = v.has(3) ? v.input(3) : Tensor(), running_var = v.has(4) ? v.input(4) : Tensor();
+  double eps = v.arg<double>(8);
+  int64_t rank = input.dim();
+  Ints dims{0};
+  for (int64_t d = 2; d < rank; ++d) dims.push_back(d);
+  SymInts shape(static_cast<size_t>(rank), 1);
+  shape[1] = input.size(1);
+  auto average = [&](const Tensor& t) { return mean(t, dims, true); };
+  Tensor m = train ? average(input) : view(running_mean, shape);
+  Tensor r = rsqrt((train ? average((input - m) * (input - m)) : view(running_var, shape)) + eps);
+  Tensor normal = (input - m) * r, w = weight.defined() ? view(weight, shape) : Tensor();
+  const Tensor &u = v.grad(0), &uw = v.grad(1), &ub = v.grad(2);
+  Tensor g_grad, g_normal, g_input, g_weight;
+  auto add_to = [](Tensor& sum, const Tensor& term) { sum = sum.defined() ? sum + term : term; };
+  if (u.defined()) {
+    Tensor scale = w.defined() ? r * w : r;
+    if (!train) {
+      add_to(g_grad, u * scale);
+      if (w.defined()) g_weight = sum(u * grad * r, dims);
+    } else {
+      Tensor centered = u - average(u) - normal * average(u * normal);
+      Tensor slope = grad - average(grad) - normal * average(grad * normal);
+      add_to(g_grad, scale * centered);
+      add_to(g_normal, -scale * (u * average(grad * normal) + grad * average(u * normal)));
+      if (w.defined()) g_weight = sum(u * r * slope, dims);
+      Tensor g_r = sum(u * slope * (w.defined() ? w : ones_like(r)), dims, true);
+      g_input = -(g_r * r * r) * normal / Scalar(input.numel() / input.size(1));
+    }
+  }
+  if (uw.defined()) {
+    add_to(g_grad, normal * view(uw, shape));
+    add_to(g_normal, grad * view(uw, shape));
+  }
+  if (ub.defined()) add_to(g_grad, expand(view(ub, shape), grad.sizes()));
+  if (g_normal.defined())
+    add_to(g_input,
+           train ? r * (g_normal - average(g_normal) - normal * average(g_normal * normal)) : r * g_normal);
+  return {g_grad, g_input, g_weight, Tensor(), Tensor(), Tensor(), Tensor()};
+}
+
+Samples batch_samples() {
+  return {{"train", {f64({4, 3, 2}), f64({3}), f64({3}), f64({3}), positive({3}), true, 0.1, 1e-5}},
+          {"eval", {f64({4, 3}), f64({3}), f64({3}), f64({3}), positive({3}), false, 0.1, 1e-5}},
+          {"bare", {f64({4, 3}), Value(), Value(), Value(), Value(), true, 0.1, 1e-5}}};
+}
+Samples stats_samples() {
+  Samples samples = batch_samples();
+  samples.pop_back();
+  return samples;
+}
+
+}  // namespace
+
+WEFT_OPERATOR(native_batch_norm) = {
+    .schema =
+        "aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+        "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    .out =
+        "aten::native_batch_norm.out(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+        "Tensor? running_var, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) "
+        "save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
+    .meta = function<&batch_norm_meta>(),
+    .kernel = structured<&batch_norm_meta, &batch_norm_into>(),
+    .vjp = {.saves = inputs(0, 1, 3, 4) | outputs(1, 2) | sizes(2),
+            .rule = batch_norm_vjp,
+            .differentiable_results = 1},
+    .batch = loop_batch,
+    .samples = batch_samples,
+};
+
+WEFT_OPERATOR(native_batch_norm_backward) = {
+    .schema =
+        "aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? "
+        "running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, "
+        "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    .out =
+        "aten::native_batch_norm_backward.out(Tensor grad_out, Tensor input, Tensor? weight, Tensor? "
+        "running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, "
+        "bool[3] output_mask, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), "
+        "Tensor(b!), Tensor(c!))",
+    .meta = function<&batch_norm_backward_meta>(),
+    .kernel = plain<&batch_norm_backward_kernel>(),
+    .vjp = {.saves = inputs(0, 1, 2, 3, 4), .rule = batch_norm_backward_vjp},
+    .batch = loop_batch,
+    .samples =
+        [] {
+          return Samples{{"train",
+                          {f64({4, 3}), f64({4, 3}), f64({3}), f64({3}), positive({3}), f64({3}),
+                           positive({3}), true, 1e-5, Value::list({true, true, true})}}};
+        },
+};
+
+WEFT_OPERATOR(batch_norm) = {
+    .schema =
+        "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+        "running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    .composite = {.functional = function<&batch_norm_composite>()},
+    .samples =
+        [] {
+          return Samples{
+              {"train",
+               {f64({4, 3, 2}), f64({3}), f64({3}), f64({3}), positive({3}), true, 0.1, 1e-5, false}}};
+        },
+};
+
+WEFT_OPERATOR(batch_norm_legit_functional) = {
+    .schema =
+        "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor "
+        "running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, "
+        "Tensor, Tensor running_mean_out, Tensor running_var_out)",
+    .meta = function<&functional_meta>(),
+    .kernel = {.functional = structured<&functional_meta, &functional_into>().functional},
+    .vjp = {.saves = inputs(0, 1, 3, 4) | outputs(1, 2) | sizes(2),
+            .rule = batch_norm_vjp,
+            .differentiable_results = 1},
+    .batch = loop_batch,
+    .samples = stats_samples,
+};
+
+WEFT_OPERATOR(batch_norm_legit) = {
+    .schema =
+        "aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, "
+        "Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    .out =
+        "aten::_native_batch_norm_legit.out(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
+        "running_mean, Tensor(b!) running_var, bool training, float momentum, float eps, *, Tensor(d!) out, "
+        "Tensor(e!) save_mean, Tensor(f!) save_invstd) -> (Tensor(d!), Tensor(e!), Tensor(f!))",
+    .composite = {.functional = function<&legit_composite>(), .out = function<&legit_out>()},
+    .samples = stats_samples,
+};
+
+WEFT_OPERATOR(batch_norm_legit_no_stats) = {
+    .schema =
+        "aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, "
+        "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    .out =
+        "aten::_native_batch_norm_legit.no_stats_out(Tensor input, Tensor? weight, Tensor? bias, bool "
+        "training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) "
+        "save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
+    .composite = composite<&no_stats_composite>(),
+    .samples =
+        [] {
+          return Samples{{"train", {f64({4, 3, 2}), f64({3}), f64({3}), true, 0.1, 1e-5}},
+                         {"bare", {f64({4, 3}), Value(), Value(), true, 0.1, 1e-5}}};
+        },
+};
+
+WEFT_OPERATOR(batch_norm_legit_no_training) = {
+    .schema =
+        "aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor "
+        "running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+    .out =
+        "aten::_native_batch_norm_legit_no_training.out(Tensor input, Tensor? weight, Tensor? bias, Tensor "
+        "running_mean, Tensor running_var, float momentum, float eps, *, Tensor(a!) out0, Tensor(b!) out1, "
+        "Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
+    .composite = composite<&no_training_composite>(),
+    .samples =
+        [] {
+          return Samples{{"eval", {f64({4, 3, 2}), f64({3}), f64({3}), f64({3}), positive({3}), 0.1, 1e-5}}};
+        },
+};
+
+WEFT_OPERATOR(batch_norm_impl_index) = {
+    .schema =
+        "aten::_batch_norm_impl_index(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+        "Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> (Tensor, "
+        "Tensor, Tensor, Tensor, int)",
+    .composite = {.functional = function<&impl_index_composite>()},
+    .samples =
+        [] {
+          return Samples{
+              {"train",
+               {f64({4, 3, 2}), f64({3}), f64({3}), f64({3}), positive({3}), true, 0.1, 1e-5, false}}};
+        },
+};
+
+}  // namespace weft::ops

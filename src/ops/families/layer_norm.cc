@@ -1,0 +1,227 @@
+// Layer normalisation.
+#include "ops/cpu/layer_norm.h"
+#include "ops/support/family.h"
+#include "ops/support/fill.h"
+
+namespace weft::ops {
+namespace {
+
+using Mask = std::array<bool, 3>;
+using MaybeSpec = std::optional<TensorSpec>;
+
+Tensor dense(const Tensor& t) {
+  if (!t.defined() || t.is_contiguous()) return t;
+  Tensor copy = allocate_contiguous(t.sizes(), t.dtype());
+  copy_values(copy, t);
+  return copy;
+}
+const char* bytes_or_null(const Tensor& t) {
+  return t.defined() ? static_cast<const char*>(t.raw_data()) : nullptr;
+}
+char* bytes(const Tensor& t) { return t.defined() ? static_cast<char*>(t.raw_data()) : nullptr; }
+
+// --- layer norm --------------------------------------------------------------------------------------------
+
+void check_layer_norm(const Tensor& input, SymIntSpan shape, const Tensor& weight, const Tensor& bias) {
+  require(!shape.empty(),
+          "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+          "but got normalized_shape = {}",
+          describe_sizes(shape));
+  auto ends = static_cast<size_t>(input.dim());
+  bool fits = ends >= shape.size();
+  for (size_t i = 0; fits && i < shape.size(); ++i)
+    fits = guard_or(input.sizes()[ends - shape.size() + i] == shape[i], true);
+  require(fits, "Given normalized_shape={}, expected input with shape [*, {}], but got input of size {}",
+          describe_sizes(shape), describe_sizes(shape), describe_sizes(input.sizes()));
+  // Sizes that only data can tell are taken for equal, here as above.
+  auto agree = [&](SymIntSpan sizes) {
+    bool same = sizes.size() == shape.size();
+    for (size_t i = 0; same && i < shape.size(); ++i) same = guard_or(sizes[i] == shape[i], true);
+    return same;
+  };
+  for (const Tensor* t : {&weight, &bias})
+    if (t->defined() && !agree(t->sizes()))
+      fail(
+          "Expected weight and bias to be of same shape as normalized_shape, but got {} of shape {} and "
+          "normalized_shape = {}",
+          t == &weight ? "weight" : "bias", describe_sizes(t->sizes()), describe_sizes(shape));
+  require(is_floating(input.dtype()), "\"LayerNormKernelImpl\" not implemented for '{}'",
+          dtype_name(input.dtype()));
+}
+SymInts moment_sizes(const Tensor& input, SymIntSpan shape) {
+  SymInts sizes(input.sizes());
+  for (size_t i = sizes.size() - shape.size(); i < sizes.size(); ++i) sizes[i] = 1;
+  return sizes;
+}
+DType moment_type(const Tensor& input, const Tensor& weight) {
+  return weight.defined() ? promote(input.dtype(), weight.dtype()) : input.dtype();
+}
+
+std::tuple<TensorSpec, TensorSpec, TensorSpec> layer_norm_meta(const Tensor& input, SymIntSpan shape,
+                                                               const Tensor& weight, const Tensor& bias,
+                                                               double) {
+  check_layer_norm(input, shape, weight, bias);
+  SymInts moments = moment_sizes(input, shape);
+  DType type = moment_type(input, weight);
+  return {contiguous_spec(input.sizes(), input.dtype(), input.device()),
+          contiguous_spec(moments, type, input.device()), contiguous_spec(moments, type, input.device())};
+}
+cpu::LayerNormArgs layer_norm_args(const Tensor& input, SymIntSpan shape, const Tensor& weight,
+                                   const Tensor& bias, DType moments, double eps) {
+  int64_t n = 1;
+  for (const SymInt& size : shape) n *= size.plain();
+  cpu::LayerNormArgs args;
+  args.rows = n == 0 ? 0 : input.plain_numel() / n;
+  args.n = n;
+  args.type = input.dtype();
+  args.weight_type = weight.defined() ? weight.dtype() : bias.defined() ? bias.dtype() : input.dtype();
+  args.moment_type = moments;
+  args.eps = eps;
+  args.in = bytes_or_null(input);
+  args.weight = bytes_or_null(weight);
+  args.bias = bytes_or_null(bias);
+  return args;
+}
+void layer_norm_into(const Tensor& input, SymIntSpan shape, const Tensor& weight, const Tensor& bias,
+                     double eps, const Tensor& out, const Tensor& mean, const Tensor& rstd) {
+  Tensor x = dense(input), w = dense(weight), b = dense(bias);
+  cpu::layer_norm(layer_norm_args(x, shape, w, b, mean.dtype(), eps), bytes(out), bytes(mean), bytes(rstd));
+}
+
+std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> layer_norm_backward_meta(const Tensor&, const Tensor& input,
+                                                                     SymIntSpan shape, const Tensor&,
+                                                                     const Tensor&, const Tensor& weight,
+                                                                     const Tensor& bias, Mask mask) {
+  DType type = weight.defined() ? weight.dtype() : bias.defined() ? bias.dtype() : input.dtype();
+  std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> specs;
+  if (mask[0]) std::get<0>(specs) = contiguous_spec(input.sizes(), input.dtype(), input.device());
+  if (mask[1]) std::get<1>(specs) = contiguous_spec(shape, type, input.device());
+  if (mask[2]) std::get<2>(specs) = contiguous_spec(shape, type, input.device());
+  return specs;
+}
+Tensor made(const MaybeSpec& spec) { return spec ? allocate(*spec) : Tensor(); }
+std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_kernel(const Tensor& grad, const Tensor& input,
+                                                              SymIntSpan shape, const Tensor& mean,
+                                                              const Tensor& rstd, const Tensor& weight,
+                                                              const Tensor& bias, Mask mask) {
+  auto [in_spec, weight_spec, bias_spec] =
+      layer_norm_backward_meta(grad, input, shape, mean, rstd, weight, bias, mask);
+  Tensor g = dense(grad), x = dense(input), m = dense(mean), r = dense(rstd), w = dense(weight),
+         b = dense(bias);
+  std::tuple<Tensor, Tensor, Tensor> results{made(in_spec), made(weight_spec), made(bias_spec)};
+  auto& [dx, dw, db] = results;
+  if (x.plain_numel() == 0) {
+    for (const Tensor* t : {&dx, &dw, &db})
+      if (t->defined()) fill_values(*t, 0);
+    return results;
+  }
+  cpu::layer_norm_backward(layer_norm_args(x, shape, w, b, m.dtype(), 0), bytes_or_null(g), bytes_or_null(m),
+                           bytes_or_null(r), {bytes(dx), bytes(dw), bytes(db)});
+  return results;
+}
+Tensor layer_norm_composite(const Tensor& input, SymIntSpan shape, const Tensor& weight, const Tensor& bias,
+                            double eps, bool) {
+  return std::get<0>(native_layer_norm(input, shape, weight, bias, eps));
+}
+
+// The derivative of the backward, by the formula written in operators.
+Grads layer_norm_backward_vjp(const Vjp& v) {
+  Tensor grad = v.input(0), input = v.input(1), mean_ = v.input(3), rstd = v.input(4);
+  Tensor weight = v.has(5) ? v.input(5) : Tensor();
+  auto holder = boxing::Unboxed<SymIntSpan>(v.arg(2));
+  auto inner = static_cast<int64_t>(holder.get().size());
+  Ints dims, outer;
+  for (int64_t d = 0; d < input.dim(); ++d) (d >= input.dim() - inner ? dims : outer).push_back(d);
+  // x^ = (x - m) r, dy = g w; gradients of (g, x, w) from those of dx = r (dy - <dy> - x^ <dy x^>), dw, db.
+  Tensor normal = (input - mean_) * rstd, scaled = weight.defined() ? grad * weight : grad;
+  auto average = [&](const Tensor& t) { return mean(t, dims, true); };
+  Tensor g_scaled, g_normal, g_rstd, g_grad, g_weight;
+  auto add_to = [](Tensor& sum, const Tensor& term) { sum = sum.defined() ? sum + term : term; };
+  const Tensor &u = v.grad(0), &uw = v.grad(1), &ub = v.grad(2);
+  if (u.defined()) {
+    Tensor centered = u - average(u) - normal * average(u * normal);
+    add_to(g_scaled, rstd * centered);
+    add_to(g_normal, -rstd * (u * average(scaled * normal) + scaled * average(u * normal)));
+    g_rstd = sum(u * (scaled - average(scaled) - normal * average(scaled * normal)), dims, true);
+  }
+  if (g_scaled.defined()) {
+    g_grad = weight.defined() ? g_scaled * weight : g_scaled;
+    if (weight.defined()) g_weight = outer.empty() ? g_scaled * grad : sum(g_scaled * grad, outer);
+  }
+  if (uw.defined()) {
+    add_to(g_grad, normal * uw);
+    add_to(g_normal, grad * uw);
+  }
+  if (ub.defined()) add_to(g_grad, expand(ub, grad.sizes()));
+  // mean and rstd are functions of x: x^ = (x - m(x)) r(x), and dr/dx = -r^2 x^ / n.
+  Tensor g_input;
+  if (g_normal.defined())
+    g_input = rstd * (g_normal - average(g_normal) - normal * average(g_normal * normal));
+  if (g_rstd.defined())
+    add_to(g_input, -(g_rstd * rstd * rstd) * normal / Scalar(input.numel() / rstd.numel()));
+  return {g_grad, g_input, Tensor(), Tensor(), g_weight, Tensor()};
+}
+
+Value ints(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
+Samples layer_samples() {
+  return {{"affine", {f64({3, 4}), ints({4}), f64({4}), f64({4}), 1e-5}},
+          {"plain", {f64({2, 3, 4}), ints({3, 4}), Value(), Value(), 1e-5}}};
+}
+
+}  // namespace
+
+WEFT_OPERATOR(native_layer_norm) = {
+    .schema =
+        "aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, "
+        "float eps) -> (Tensor, Tensor, Tensor)",
+    .out =
+        "aten::native_layer_norm.out(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, "
+        "float eps, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), "
+        "Tensor(c!))",
+    .traits = Traits::kAutocastWide,
+    .meta = function<&layer_norm_meta>(),
+    .kernel = structured<&layer_norm_meta, &layer_norm_into>(),
+    .vjp = {.saves = inputs(0, 2) | outputs(1, 2) | sizes(3),
+            .rule =
+                [](const Vjp& v) {
+                  auto shape = boxing::Unboxed<SymIntSpan>(v.arg(1));
+                  Tensor weight = v.has(2) ? v.input(2) : Tensor();
+                  Mask mask{v.wants(0), v.has(2) && v.wants(2), v.has(3) && v.wants(3)};
+                  auto [input, dw, db] = native_layer_norm_backward(
+                      v.grad(0), v.input(0), shape.get(), v.output(1), v.output(2), weight, Tensor(), mask);
+                  return Grads{input, dw, db};
+                },
+            .differentiable_results = 1},
+    .batch = loop_batch,
+    .samples = layer_samples,
+};
+
+WEFT_OPERATOR(native_layer_norm_backward) = {
+    .schema =
+        "aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor "
+        "mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    .out =
+        "aten::native_layer_norm_backward.out(Tensor grad_out, Tensor input, SymInt[] normalized_shape, "
+        "Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask, *, Tensor(a!) out0, "
+        "Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
+    .meta = function<&layer_norm_backward_meta>(),
+    .kernel = plain<&layer_norm_backward_kernel>(),
+    .vjp = {.saves = inputs(0, 1, 3, 4, 5), .rule = layer_norm_backward_vjp},
+    .batch = loop_batch,
+    .samples =
+        [] {
+          return Samples{{"plain",
+                          {f64({3, 4}), f64({3, 4}), ints({4}), f64({3, 1}), positive({3, 1}), f64({4}),
+                           f64({4}), Value::list({true, true, true})}}};
+        },
+};
+
+WEFT_OPERATOR(layer_norm) = {
+    .schema =
+        "aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+        "float eps=1.0000000000000001e-05, bool cudnn_enable=True) -> Tensor",
+    .composite = {.functional = function<&layer_norm_composite>()},
+    .samples = layer_samples,
+};
+
+}  // namespace weft::ops

@@ -1,0 +1,98 @@
+// out= forms that lack arguments of the functional form, and in-place forms that change more than values.
+#include "ops/table_support.h"
+#include "weft/autograd/autograd.h"
+#include "weft/ops/fake.h"
+#include "weft/ops/operators.h"
+
+namespace weft::table {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<int64_t> sizes_of(const Tensor& tensor) {
+  return {tensor.plain_sizes().begin(), tensor.plain_sizes().end()};
+}
+
+TEST(FactoriesOut, TakeTypeAndDeviceFromTheTarget) {
+  Tensor target = empty({0}, kInt32);
+  ones_out(target, {2, 3});
+  EXPECT_EQ(target.dtype(), kInt32);
+  EXPECT_THAT(sizes_of(target), ElementsAre(2, 3));
+  EXPECT_EQ(item(sum(target)).to_int(), 6);
+}
+
+TEST(FactoriesOut, AnswerForFakeTensorsToo) {
+  FakeMode mode;
+  Tensor target = mode.fake_of(allocate_contiguous({4}, kInt64));
+  full_out(target, {2, 2}, 7);
+  EXPECT_THAT(sizes_of(target), ElementsAre(2, 2));
+  EXPECT_EQ(target.dtype(), kInt64);
+}
+
+template <typename F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Out, OfOneElementInManyPlacesIsRefusedBeforeItIsResized) {
+  Tensor memory = zeros({1}), spread = expand(memory, {3}), x = zeros({4});
+  EXPECT_THAT(message_of([&] { index_select_out(spread, x, 0, zeros({2}, kInt64)); }),
+              HasSubstr("more than one element of the written-to tensor"));
+  EXPECT_THAT(sizes_of(spread), ElementsAre(3));
+}
+
+TEST(Out, OfAnotherTypeIsRefusedWhereNothingIsConverted) {
+  Tensor x = zeros({2, 2}), at = zeros({2, 2}, kInt64), target = zeros({2, 2}, kFloat64);
+  EXPECT_THAT(message_of([&] { gather_out(target, x, 1, at); }),
+              HasSubstr("Expected out tensor to have dtype"));
+}
+
+TEST(DetachInPlace, LeavesTheHistoryBehind) {
+  Tensor x = ones({2}).set_requires_grad(), y = x * 2;
+  detach_(y);
+  EXPECT_FALSE(y.requires_grad());
+  EXPECT_TRUE(y.is_leaf());
+  y.set_requires_grad();
+  sum(y * 3).backward();
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_EQ(item(sum(y.grad())).to_double(), 6);
+}
+
+TEST(DetachInPlace, HoldsWhileGradientsAreOff) {
+  Tensor x = ones({2}).set_requires_grad(), y = x * 2;
+  {
+    GradModeScope no_grad(false);
+    detach_(y);
+  }
+  EXPECT_FALSE(y.requires_grad());
+}
+
+TEST(DetachInPlace, RefusesViews) {
+  Tensor x = ones({2}).set_requires_grad(), y = x * 2, part = select(y, 0, 0);
+  EXPECT_THAT(message_of([&] { detach_(part); }), HasSubstr("Can't detach views in-place"));
+}
+
+TEST(BatchNorm, WritesItsRunningStatistics) {
+  Tensor x = arange(12, kFloat64).view({4, 3}), mean_ = zeros({3}, kFloat64), var_ = ones({3}, kFloat64);
+  uint32_t version = mean_.version();
+  auto [out, save_mean, save_invstd] =
+      _native_batch_norm_legit(x, Tensor(), Tensor(), mean_, var_, true, 0.5, 1e-5);
+  EXPECT_GT(mean_.version(), version);
+  EXPECT_EQ(item(select(mean_, 0, 0)).to_double(), 2.25);
+  auto [again, m, r, new_mean, new_var] = _native_batch_norm_legit_functional(
+      x, Tensor(), Tensor(), zeros({3}, kFloat64), ones({3}, kFloat64), true, 0.5, 1e-5);
+  std::vector<std::string> texts;
+  compare_values(new_mean, mean_, true, texts, "running mean");
+  compare_values(new_var, var_, true, texts, "running variance");
+  compare_values(again, out, true, texts, "result");
+  EXPECT_THAT(texts, ::testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace weft::table
