@@ -69,5 +69,9 @@
 #include "weft/nn/module.h"
 #include "weft/nn/optim.h"
 
+// graph: programs as graphs
+#include "weft/graph/graph.h"
+#include "weft/graph/node.h"
+
 // io: files
 #include "weft/io/safetensors.h"

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "weft/autograd/autograd.h"
+#include "weft/base/error.h"
 
 namespace weft::nn {
 namespace {
@@ -45,6 +46,29 @@ Tensor BatchNorm2d::forward(const Tensor& x) {
 
 LayerNorm::LayerNorm(std::vector<int64_t> shape, double eps)
     : weight(parameter("weight", ones(shape))), bias(parameter("bias", zeros(shape))), shape_(std::move(shape)), eps_(eps) {}
+
+namespace {
+
+int64_t padding_row(const EmbeddingOptions& options, int64_t count) {
+  if (!options.padding_idx) return -1;
+  int64_t row = *options.padding_idx < 0 ? *options.padding_idx + count : *options.padding_idx;
+  require(row >= 0 && row < count, "Embedding: padding_idx {} must be within the {} rows", *options.padding_idx, count);
+  return row;
+}
+
+Tensor embedding_table(int64_t count, int64_t dim, int64_t padding) {
+  require(count >= 0 && dim >= 0, "Embedding: {} rows of {} numbers cannot be made", count, dim);
+  Tensor table = randn({count, dim});
+  if (padding >= 0) table.select(0, padding).zero_();
+  return table;
+}
+
+}  // namespace
+
+Embedding::Embedding(int64_t count, int64_t dim, EmbeddingOptions options)
+    : weight(parameter("weight", embedding_table(count, dim, padding_row(options, count)))),
+      padding_(padding_row(options, count)),
+      scale_grad_by_freq_(options.scale_grad_by_freq) {}
 
 Tensor MaxPool2d::forward(const Tensor& x) {
   int64_t stride = options_.stride ? options_.stride : kernel_;

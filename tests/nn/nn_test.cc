@@ -115,5 +115,18 @@ TEST(OptimTest, AdamWMovesByTheSignAtFirst) {
   EXPECT_ERROR(optim::SGD({}), "empty parameter list");
 }
 
+TEST(EmbeddingTest, LooksUpRowsAndSparesThePadding) {
+  nn::Embedding table(4, 3, {.padding_idx = -1});
+  EXPECT_EQ(values(table.weight.detach().select(0, 3)), (std::vector<double>{0, 0, 0}));
+  Tensor indices = vec({0, 2, 0, 3}).to(kInt64).view({2, 2});
+  Tensor rows = table(indices);
+  EXPECT_EQ(describe(rows).str(), "f32[2, 2, 3]");
+  EXPECT_TRUE(close(rows.detach().select(0, 0).select(0, 1), table.weight.detach().select(0, 2)));
+  rows.sum().backward();
+  EXPECT_EQ(values(table.weight.grad().select(1, 0)), (std::vector<double>{2, 0, 1, 0}));
+  EXPECT_ERROR(nn::Embedding(4, 3, {.padding_idx = 4}), "padding_idx 4 must be within the 4 rows");
+  EXPECT_ERROR(table(vec({4}).to(kInt64)), "out of range");
+}
+
 }  // namespace
 }  // namespace weft

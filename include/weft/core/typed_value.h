@@ -107,16 +107,6 @@ T value_at(const Value& value, const Place* place) {
   return Converter<T>::get(value, place);
 }
 
-// Types that a Value holds as they are: what accepts them, and how they are read.
-template <typename T, bool (*accepts)(const Value&), auto read>
-struct HeldAs {
-  static Value put(const T& value) { return Value(value); }
-  static T get_as(const Value& value, const Place* place, std::string_view expected) {
-    if (!accepts(value)) wrong_value(place, expected, value);
-    return (value.*read)();
-  }
-};
-
 inline bool is_bool_value(const Value& v) { return v.is_bool(); }
 inline bool is_int_value(const Value& v) { return v.is_int() || v.is_bool(); }
 inline bool is_real_value(const Value& v) { return v.is_double() || is_int_value(v); }
@@ -129,10 +119,15 @@ bool is_of(const Value& v) {
   return v.kind() == kind;
 }
 
-#define WEFT_HELD_IN_VALUE(Type, accepts, read, expected)                                              \
-  template <>                                                                                          \
-  struct Converter<Type> : HeldAs<Type, accepts, &Value::read> {                                       \
-    static Type get(const Value& value, const Place* place) { return get_as(value, place, expected); } \
+// Types that a Value holds as they are: what accepts them, and how they are read.
+#define WEFT_HELD_IN_VALUE(Type, accepts, read, expected)                 \
+  template <>                                                             \
+  struct Converter<Type> {                                                \
+    static Value put(const Type& value) { return Value(value); }          \
+    static Type get(const Value& value, const Place* place) {             \
+      if (!accepts(value)) wrong_value(place, expected, value);           \
+      return value.read();                                                \
+    }                                                                     \
   };
 WEFT_HELD_IN_VALUE(Tensor, is_tensor_value, to_tensor, "a tensor")
 WEFT_HELD_IN_VALUE(bool, is_bool_value, to_bool, "a bool")

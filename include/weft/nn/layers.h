@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "weft/nn/module.h"
 
 namespace weft::nn {
@@ -56,6 +58,25 @@ class LayerNorm : public Module {
  private:
   std::vector<int64_t> shape_;
   double eps_;
+};
+
+struct EmbeddingOptions {
+  std::optional<int64_t> padding_idx = {};  // a row of zeros that gets no gradient; -1 is the last
+  bool scale_grad_by_freq = false;          // gradients are divided by how often their row occurs in the batch
+};
+// A table of vectors, looked up by number: [*] of integers gives [*, dim].
+class Embedding : public Module {
+ public:
+  Embedding(int64_t count, int64_t dim, EmbeddingOptions options = {});
+  Tensor forward(const Tensor& indices) {
+    return embedding(weight, indices, padding_, scale_grad_by_freq_, false);
+  }
+  WEFT_ARGS(input)
+  Tensor weight;
+
+ private:
+  int64_t padding_;  // -1 for none
+  bool scale_grad_by_freq_;
 };
 
 class ReLU : public Module {

@@ -152,7 +152,7 @@ TensorSpec addmv_meta(const Tensor& self, const Tensor& mat, const Tensor& vec, 
 }
 // A vector as a matrix of one column.
 Tensor as_column(const Tensor& vec) {
-  return alias_with(vec, {vec.sizes()[0], 1}, {vec.strides()[0], 1}, vec.storage_offset());
+  return alias_with(vec, SymInts{vec.sizes()[0], 1}, SymInts{vec.strides()[0], 1}, vec.storage_offset());
 }
 void addmv_into(const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
                 const Scalar& alpha, const Tensor& out) {

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <initializer_list>
+#include <unordered_set>
+
+#include "weft/graph/node.h"
+
+namespace weft {
+
+// Names that are valid in Python, each given out once: `add`, `add_1`, ...
+class Names {
+ public:
+  // A name like `wanted`: what is no letter, digit or _ becomes _, a name that is taken or means something in Python
+  // gets a number.
+  std::string make(std::string_view wanted);
+  bool is_taken(std::string_view name) const;
+
+ private:
+  std::unordered_set<std::string> used_;
+  std::unordered_map<std::string, int64_t> last_number_;
+};
+
+// The one IR: a list of nodes, each using only nodes before it.
+//
+//   Graph g;
+//   Node& x = g.placeholder("x");
+//   Node& y = g.call(operator_named("aten::relu"), {value_of(x)});
+//   g.output(value_of(y));
+//   std::cout << g.code();
+class Graph {
+ public:
+  Graph();
+  ~Graph();
+  Graph(Graph&& other) noexcept;
+  Graph& operator=(Graph&& other) noexcept;
+  Graph(const Graph&) = delete;
+
+  // --- making nodes: each goes to the insertion point, which is the end unless a scope below says otherwise ---
+
+  Node& placeholder(std::string_view name, std::optional<Value> default_value = std::nullopt);
+  Node& get_attr(std::string_view path);
+  Node& call(Target function, ValueList args, Kwargs kwargs = {});
+  Node& call_method(std::string_view method, ValueList args, Kwargs kwargs = {});
+  Node& call_module(std::string_view path, ValueList args, Kwargs kwargs = {});
+  Node& output(Value result);
+  // Any kind; `name` is a wish, and by default follows from the target.
+  Node& create(NodeKind kind, Target target, ValueList args, Kwargs kwargs = {}, std::string_view name = {});
+  // A copy of a node of any graph; `map` gives the node of this graph for each of its inputs.
+  Node& node_copy(const Node& node, FunctionRef<Value(Node&)> map);
+
+  // While it lives, new nodes go before (after) a node; several in the order they are made.
+  class InsertScope {
+   public:
+    InsertScope(Graph& graph, Node* before);
+    ~InsertScope();
+    InsertScope(const InsertScope&) = delete;
+
+   private:
+    Graph& graph_;
+    Ref<Node> saved_;
+  };
+  [[nodiscard]] InsertScope inserting_before(Node& node);
+  [[nodiscard]] InsertScope inserting_after(Node& node);
+
+  // --- what is there ---
+
+  class Iterator {
+   public:
+    explicit Iterator(Node* node) : node_(node) {}
+    Node& operator*() const { return *node_; }
+    Node* operator->() const { return node_; }
+    Iterator& operator++() {
+      node_ = node_->next();
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+
+   private:
+    Node* node_;
+  };
+  Iterator begin() const { return Iterator(first_); }
+  Iterator end() const { return Iterator(nullptr); }
+  size_t size() const noexcept { return size_; }
+  Node* front() const noexcept { return first_; }
+  Node* back() const noexcept { return last_; }
+  std::vector<Node*> placeholders() const;
+  // Null while there is none.
+  Node* output_node() const;
+  // The node of this name; null when there is none. Walks the list.
+  Node* find(std::string_view name) const;
+  bool is_before(const Node& a, const Node& b) const;
+
+  // --- changing it ---
+
+  // An error while it is used: the users are named.
+  void erase(Node& node);
+  // Removes nodes that nobody uses and that do nothing else; whether there were any.
+  bool eliminate_dead_code(bool random_is_impure = true);
+  // Sorts the list so that every node comes after its inputs, otherwise in the present order. An error for a cycle.
+  void legalize();
+  // Checks everything that must hold of a graph: an error says what does not, and at which node.
+  void lint() const;
+  Graph copy() const;
+  // Copies the nodes of `other` but its output to the insertion point; what its output returns, in terms of the copies.
+  // `inputs` take the places of its placeholders when given.
+  Value inline_graph(const Graph& other, std::span<const Value> inputs = {});
+
+  Names& names() noexcept { return names_; }
+
+  // --- as text ---
+
+  // Python code, as PyTorch's FX writes it.
+  std::string code() const;
+  // A line a node: "graph():" and Node::line.
+  std::string to_string() const;
+  // A table with the columns opcode, name, target, args, kwargs.
+  std::string tabular() const;
+
+ private:
+  friend class Node;
+  void check_member(const Node& node, const char* what) const;
+  void insert(Node& node, Node* before);
+  void unlink(Node& node);
+  void number_nodes() const;
+
+  Node *first_ = nullptr, *last_ = nullptr;
+  Node* insert_before_ = nullptr;  // null: at the end
+  size_t size_ = 0;
+  mutable bool numbered_ = false;
+  Names names_;
+};
+
+}  // namespace weft

@@ -1,0 +1,165 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "weft/base/function_ref.h"
+#include "weft/core/value.h"
+#include "weft/ops/operator.h"
+
+namespace weft {
+
+class Graph;
+class Node;
+
+enum class NodeKind : uint8_t { kPlaceholder, kGetAttr, kCallFunction, kCallMethod, kCallModule, kOutput };
+// "placeholder", "get_attr", "call_function", ...
+std::string_view kind_name(NodeKind kind);
+
+// A function on Values that is no operator of the table: arithmetic on anything, `x[i]`. Its name is Python's, since
+// that is what graphs print.
+struct PythonFunction {
+  std::string_view name;    // "operator.getitem"
+  std::string_view symbol;  // how code writes it: "+" for `a + b`; empty for a call
+  Value (*run)(Args args);
+};
+// An error that lists near names when there is none.
+const PythonFunction& python_function(std::string_view name);
+
+// What a node calls, reads or is called by: an operator, a function on Values, or a name (of a placeholder, an
+// attribute, a method, a module).
+class Target {
+ public:
+  Target(const Operator& op) : op_(&op) {}                // NOLINT(google-explicit-constructor)
+  Target(const PythonFunction& f) : function_(&f) {}       // NOLINT(google-explicit-constructor)
+  Target(std::string name) : name_(std::move(name)) {}    // NOLINT(google-explicit-constructor)
+  Target(const char* name) : name_(name) {}               // NOLINT(google-explicit-constructor)
+
+  const Operator* op() const noexcept { return op_; }
+  const PythonFunction* function() const noexcept { return function_; }
+  // "torch.ops.aten.add.Tensor", "operator.getitem", "layer1.0"
+  std::string to_string() const;
+  bool operator==(const Target&) const = default;
+
+ private:
+  const Operator* op_ = nullptr;
+  const PythonFunction* function_ = nullptr;
+  std::string name_;
+};
+
+// Arguments by name, in the order they were given.
+using Kwargs = std::vector<std::pair<std::string, Value>>;
+
+// The nodes that use another one, in the order they began to.
+class Users {
+ public:
+  size_t size() const noexcept { return count_; }
+  bool empty() const noexcept { return count_ == 0; }
+  bool contains(const Node* node) const;
+  // A copy: what is done to the users does not disturb a walk over it.
+  std::vector<Node*> list() const;
+
+ private:
+  friend class Node;
+  void add(Node* node);
+  void remove(Node* node);
+  size_t find(const Node* node) const;
+
+  std::vector<Node*> order_;  // null where one was removed
+  // Beyond a few users: where each is in `order_`.
+  std::unique_ptr<std::unordered_map<const Node*, size_t>> places_;
+  size_t count_ = 0;
+};
+
+// What is known of a node beyond what it does.
+struct NodeMeta {
+  Value value;                       // a tensor without data that has the result's type and symbolic sizes
+  std::string type;                  // a type expression, as printed
+  std::string source;                // where in the program the call was made
+  std::vector<std::pair<std::string, std::string>> modules;  // path and class of the modules around it, outermost first
+  Dict extra;                        // anything else, by name
+};
+
+// One step of a graph. Its arguments are Values that may hold nodes at any depth; the users of each node are kept up to
+// date. A node is made by a Graph and belongs to it until it is erased; a handle that is kept longer stays safe.
+class Node final : public ValueObject {
+ public:
+  ~Node() override;
+  std::string type_name() const override { return "Node"; }
+
+  NodeKind kind() const noexcept { return kind_; }
+  const std::string& name() const noexcept { return name_; }
+  const Target& target() const noexcept { return target_; }
+  const ValueList& args() const noexcept { return args_; }
+  const Kwargs& kwargs() const noexcept { return kwargs_; }
+  const Value* kwarg(std::string_view name) const;
+  const Users& users() const noexcept { return users_; }
+  // The nodes among its arguments, each once, in the order they appear.
+  const std::vector<Node*>& inputs() const noexcept { return inputs_; }
+  // Null once it was erased.
+  Graph* graph() const noexcept { return graph_; }
+  Node* next() const noexcept { return next_; }
+  Node* previous() const noexcept { return previous_; }
+
+  void set_target(Target target) { target_ = std::move(target); }
+  void set_args(ValueList args);
+  void set_arg(size_t i, Value value);
+  void set_kwargs(Kwargs kwargs);
+  void set_kwarg(std::string_view name, Value value);
+  // Asks the graph for a name like this one.
+  void rename(std::string_view name);
+
+  // Every use of this node becomes a use of `other`, except in nodes for which `keep` is true. The nodes that changed.
+  std::vector<Node*> replace_all_uses_with(Node& other, FunctionRef<bool(const Node&)> keep = nothing);
+  // The uses of `from` among this node's arguments become uses of `to`.
+  void replace_input(const Node& from, Node& to);
+
+  // Moves it to another place in the list of its graph.
+  void move_before(Node& other);
+  void move_after(Node& other);
+
+  // Whether it must stay even when nobody uses it. Asks schema and traits.
+  bool is_impure(bool random_is_impure = true) const;
+
+  // Made on first use.
+  NodeMeta& meta();
+  const NodeMeta* meta_or_null() const noexcept { return meta_.get(); }
+
+  // "%add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, 1), kwargs = {})"
+  std::string line() const;
+  // Its name: how it appears inside arguments.
+  std::string to_string() const override { return name_; }
+
+ private:
+  friend class Graph;
+  static bool nothing(const Node&) { return false; }
+  Node(Graph& graph, NodeKind kind, std::string name, Target target);
+  void check_foreign(const Value& value) const;
+  void refresh_inputs();
+
+  Graph* graph_;
+  Node *next_ = nullptr, *previous_ = nullptr;
+  NodeKind kind_;
+  mutable uint64_t position_ = 0;  // ascends along the list, when the graph says it is up to date
+  std::string name_;
+  Target target_;
+  ValueList args_;
+  Kwargs kwargs_;
+  std::vector<Node*> inputs_;
+  Users users_;
+  std::unique_ptr<NodeMeta> meta_;
+};
+
+// The node that a Value holds; null when it holds something else.
+Node* node_in(const Value& value);
+Value value_of(Node& node);
+// Calls f for every node in a Value, in the order they appear.
+void for_each_node(const Value& value, FunctionRef<void(Node&)> f);
+// The same Value with every node replaced by what f gives for it.
+Value map_nodes(const Value& value, FunctionRef<Value(Node&)> f);
+
+}  // namespace weft

@@ -1,0 +1,293 @@
+#include "weft/graph/graph.h"
+
+#include <queue>
+
+#include "weft/base/error.h"
+
+namespace weft {
+
+Graph::Graph() = default;
+
+Graph::~Graph() {
+  // Nodes keep their inputs alive: let go of those first, so that a chain of any length is freed one by one.
+  for (Node& node : *this) {
+    node.args_.clear();
+    node.kwargs_.clear();
+    node.inputs_.clear();
+    node.graph_ = nullptr;
+  }
+  for (Node* node = first_; node;) {
+    Node* next = std::exchange(node->next_, nullptr);
+    node->previous_ = nullptr;
+    Ref<Node>::adopt(node);
+    node = next;
+  }
+}
+
+Graph::Graph(Graph&& other) noexcept { *this = std::move(other); }
+Graph& Graph::operator=(Graph&& other) noexcept {
+  std::swap(first_, other.first_);
+  std::swap(last_, other.last_);
+  std::swap(insert_before_, other.insert_before_);
+  std::swap(size_, other.size_);
+  std::swap(numbered_, other.numbered_);
+  std::swap(names_, other.names_);
+  for (Node& node : *this) node.graph_ = this;
+  for (Node& node : other) node.graph_ = &other;
+  return *this;
+}
+
+// --- the list ----------------------------------------------------------------------------------------------
+
+void Graph::insert(Node& node, Node* before) {
+  Node* after = before ? before->previous_ : last_;
+  node.previous_ = after;
+  node.next_ = before;
+  (after ? after->next_ : first_) = &node;
+  (before ? before->previous_ : last_) = &node;
+  ++size_;
+  // Appending keeps the numbers right; anything else does not.
+  if (!before && numbered_) node.position_ = after ? after->position_ + 1 : 0;
+  else numbered_ = false;
+}
+
+void Graph::unlink(Node& node) {
+  (node.previous_ ? node.previous_->next_ : first_) = node.next_;
+  (node.next_ ? node.next_->previous_ : last_) = node.previous_;
+  node.next_ = node.previous_ = nullptr;
+  --size_;
+}
+
+void Graph::number_nodes() const {
+  if (numbered_) return;
+  uint64_t position = 0;
+  for (Node& node : *this) node.position_ = position++;
+  numbered_ = true;
+}
+
+bool Graph::is_before(const Node& a, const Node& b) const {
+  check_member(a, "is_before");
+  check_member(b, "is_before");
+  number_nodes();
+  return a.position_ < b.position_;
+}
+
+void Graph::check_member(const Node& node, const char* what) const {
+  require(node.graph_ == this, "{}: node '{}' {}", what, node.name_,
+          node.graph_ ? "belongs to another graph" : "was erased");
+}
+
+// --- making nodes ------------------------------------------------------------------------------------------
+
+namespace {
+
+// "aten::add.Tensor" is called add, "layer1.0.conv1" layer1_0_conv1.
+std::string wanted_name(NodeKind kind, const Target& target) {
+  if (target.op()) return target.op()->schema().name;
+  std::string name = target.to_string();
+  if (target.function()) name = name.substr(name.rfind('.') + 1);
+  if (kind == NodeKind::kPlaceholder) name.erase(0, name.find_first_not_of('*') == std::string::npos ? 0 : name.find_first_not_of('*'));
+  return name;
+}
+
+}  // namespace
+
+Node& Graph::create(NodeKind kind, Target target, ValueList args, Kwargs kwargs, std::string_view name) {
+  require((kind == NodeKind::kCallFunction) == (target.op() || target.function()),
+          "create: a {} node {} a function for its target, but '{}' was given", kind_name(kind),
+          kind == NodeKind::kCallFunction ? "needs" : "cannot have", target.to_string());
+  std::string wish = name.empty() ? wanted_name(kind, target) : std::string(name);
+  Ref<Node> node(new Node(*this, kind, "", std::move(target)));
+  node->name_ = wish;  // for messages, should an argument be refused
+  for (const Value& value : args) node->check_foreign(value);
+  for (const auto& [key, value] : kwargs) node->check_foreign(value);
+  node->name_ = names_.make(wish);
+  node->args_ = std::move(args);
+  node->kwargs_ = std::move(kwargs);
+  node->refresh_inputs();
+  insert(*node, insert_before_);
+  return *node.detach();
+}
+
+Node& Graph::placeholder(std::string_view name, std::optional<Value> default_value) {
+  ValueList args;
+  if (default_value) args.push_back(*default_value);
+  return create(NodeKind::kPlaceholder, std::string(name), std::move(args));
+}
+Node& Graph::get_attr(std::string_view path) { return create(NodeKind::kGetAttr, std::string(path), {}); }
+Node& Graph::call(Target function, ValueList args, Kwargs kwargs) {
+  return create(NodeKind::kCallFunction, std::move(function), std::move(args), std::move(kwargs));
+}
+Node& Graph::call_method(std::string_view method, ValueList args, Kwargs kwargs) {
+  require(!args.empty(), "call_method: '{}' needs the value that it is called on as its first argument", method);
+  return create(NodeKind::kCallMethod, std::string(method), std::move(args), std::move(kwargs));
+}
+Node& Graph::call_module(std::string_view path, ValueList args, Kwargs kwargs) {
+  return create(NodeKind::kCallModule, std::string(path), std::move(args), std::move(kwargs));
+}
+Node& Graph::output(Value result) {
+  require(!output_node(), "output: the graph has an output already");
+  return create(NodeKind::kOutput, "output", {std::move(result)});
+}
+
+Node& Graph::node_copy(const Node& node, FunctionRef<Value(Node&)> map) {
+  ValueList args;
+  args.reserve(node.args().size());
+  for (const Value& value : node.args()) args.push_back(map_nodes(value, map));
+  Kwargs kwargs;
+  kwargs.reserve(node.kwargs().size());
+  for (const auto& [key, value] : node.kwargs()) kwargs.emplace_back(key, map_nodes(value, map));
+  Node& copy = create(node.kind(), node.target(), std::move(args), std::move(kwargs), node.name());
+  if (const NodeMeta* meta = node.meta_or_null()) copy.meta() = *meta;
+  return copy;
+}
+
+Graph::InsertScope::InsertScope(Graph& graph, Node* before) : graph_(graph), saved_(graph.insert_before_) {
+  graph.insert_before_ = before;
+}
+Graph::InsertScope::~InsertScope() {
+  // The node that new ones went before may have been erased meanwhile.
+  graph_.insert_before_ = saved_ && saved_->graph() == &graph_ ? saved_.get() : nullptr;
+}
+Graph::InsertScope Graph::inserting_before(Node& node) {
+  check_member(node, "inserting_before");
+  return {*this, &node};
+}
+Graph::InsertScope Graph::inserting_after(Node& node) {
+  check_member(node, "inserting_after");
+  return {*this, node.next_};
+}
+
+// --- what is there -----------------------------------------------------------------------------------------
+
+std::vector<Node*> Graph::placeholders() const {
+  std::vector<Node*> found;
+  for (Node& node : *this)
+    if (node.kind() == NodeKind::kPlaceholder) found.push_back(&node);
+  return found;
+}
+
+Node* Graph::output_node() const {
+  for (Node* node = last_; node; node = node->previous_)
+    if (node->kind() == NodeKind::kOutput) return node;
+  return nullptr;
+}
+
+Node* Graph::find(std::string_view name) const {
+  for (Node& node : *this)
+    if (node.name() == name) return &node;
+  return nullptr;
+}
+
+// --- changing it -------------------------------------------------------------------------------------------
+
+void Graph::erase(Node& node) {
+  check_member(node, "erase");
+  if (!node.users().empty()) {
+    std::string users;
+    for (Node* user : node.users().list()) users += (users.empty() ? "" : ", ") + user->name();
+    fail("erase: node '{}' still has {} users in the graph: {}", node.name(), node.users().size(), users);
+  }
+  node.set_args({});
+  node.set_kwargs({});
+  if (insert_before_ == &node) insert_before_ = node.next_;
+  unlink(node);
+  node.graph_ = nullptr;
+  Ref<Node>::adopt(&node);
+}
+
+bool Graph::eliminate_dead_code(bool random_is_impure) {
+  bool changed = false;
+  for (Node* node = last_; node;) {
+    Node* before = node->previous_;
+    if (node->users().empty() && !node->is_impure(random_is_impure)) {
+      erase(*node);
+      changed = true;
+    }
+    node = before;
+  }
+  return changed;
+}
+
+void Graph::legalize() {
+  number_nodes();
+  std::unordered_map<Node*, size_t> waiting;
+  auto later = [](const Node* a, const Node* b) { return a->position_ > b->position_; };
+  std::priority_queue<Node*, std::vector<Node*>, decltype(later)> ready(later);
+  for (Node& node : *this) {
+    waiting[&node] = node.inputs().size();
+    if (node.inputs().empty()) ready.push(&node);
+  }
+  std::vector<Node*> sorted;
+  sorted.reserve(size_);
+  while (!ready.empty()) {
+    Node* node = ready.top();
+    ready.pop();
+    sorted.push_back(node);
+    for (Node* user : node->users().list())
+      if (--waiting[user] == 0) ready.push(user);
+  }
+  if (sorted.size() < size_) {
+    std::string names;
+    for (Node& node : *this)
+      if (waiting[&node] > 0) names += (names.empty() ? "" : ", ") + node.name();
+    fail("legalize: these nodes wait for each other: {}", names);
+  }
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    sorted[i]->previous_ = i ? sorted[i - 1] : nullptr;
+    sorted[i]->next_ = i + 1 < sorted.size() ? sorted[i + 1] : nullptr;
+  }
+  first_ = sorted.empty() ? nullptr : sorted.front();
+  last_ = sorted.empty() ? nullptr : sorted.back();
+  numbered_ = false;
+}
+
+void Graph::lint() const {
+  std::unordered_set<std::string_view> names;
+  std::unordered_set<const Node*> seen;
+  bool has_output = false;
+  for (const Node& node : *this) {
+    invariant(node.graph_ == this, "lint: node '{}' of another graph is in the list", node.name());
+    require(names.insert(node.name()).second, "lint: two nodes have the name '{}'", node.name());
+    require(!has_output, "lint: node '{}' comes after the output", node.name());
+    has_output = node.kind() == NodeKind::kOutput;
+    for (const Node* input : node.inputs()) {
+      require(seen.contains(input), "lint: node '{}' uses '{}' before it is defined: {}", node.name(), input->name(), node.line());
+      invariant(input->users().contains(&node), "lint: '{}' does not know of its user '{}'", input->name(), node.name());
+    }
+    for (const Node* user : node.users().list())
+      invariant(user->graph_ == this, "lint: '{}' has a user '{}' that is not in the graph", node.name(), user->name());
+    seen.insert(&node);
+  }
+}
+
+Graph Graph::copy() const {
+  Graph made;
+  std::unordered_map<const Node*, Node*> twin;
+  twin.reserve(size_);
+  for (const Node& node : *this) {
+    Node& copy = made.node_copy(node, [&](Node& input) { return value_of(*twin.at(&input)); });
+    twin.emplace(&node, &copy);
+  }
+  return made;
+}
+
+Value Graph::inline_graph(const Graph& other, std::span<const Value> inputs) {
+  std::unordered_map<const Node*, Value> twin;
+  size_t next_input = 0;
+  Value result;
+  auto map = [&](Node& input) { return twin.at(&input); };
+  for (const Node& node : other) {
+    if (node.kind() == NodeKind::kOutput) {
+      result = map_nodes(node.args()[0], map);
+    } else if (node.kind() == NodeKind::kPlaceholder && !inputs.empty()) {
+      require(next_input < inputs.size(), "inline_graph: {} inputs for a graph that has more placeholders", inputs.size());
+      twin.emplace(&node, inputs[next_input++]);
+    } else {
+      twin.emplace(&node, value_of(node_copy(node, map)));
+    }
+  }
+  return result;
+}
+
+}  // namespace weft

@@ -1,0 +1,229 @@
+#include "weft/graph/node.h"
+
+#include <algorithm>
+
+#include "weft/base/error.h"
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+std::string_view kind_name(NodeKind kind) {
+  constexpr std::string_view names[] = {"placeholder", "get_attr", "call_function", "call_method", "call_module", "output"};
+  return names[static_cast<size_t>(kind)];
+}
+
+std::string Target::to_string() const {
+  if (function_) return std::string(function_->name);
+  if (!op_) return name_;
+  const Schema& schema = op_->schema();
+  return fmt::format("torch.ops.{}.{}.{}", schema.ns, schema.name, schema.overload.empty() ? "default" : schema.overload);
+}
+
+// --- users -------------------------------------------------------------------------------------------------
+
+namespace {
+constexpr size_t kFewUsers = 16;
+}
+
+size_t Users::find(const Node* node) const {
+  if (places_) {
+    auto found = places_->find(node);
+    return found == places_->end() ? order_.size() : found->second;
+  }
+  return static_cast<size_t>(std::find(order_.begin(), order_.end(), node) - order_.begin());
+}
+
+bool Users::contains(const Node* node) const { return find(node) < order_.size(); }
+
+std::vector<Node*> Users::list() const {
+  std::vector<Node*> nodes;
+  nodes.reserve(count_);
+  for (Node* node : order_)
+    if (node) nodes.push_back(node);
+  return nodes;
+}
+
+void Users::add(Node* node) {
+  if (contains(node)) return;
+  if (!places_ && order_.size() >= kFewUsers) {
+    places_ = std::make_unique<std::unordered_map<const Node*, size_t>>();
+    for (size_t i = 0; i < order_.size(); ++i) places_->emplace(order_[i], i);
+  }
+  if (places_) places_->emplace(node, order_.size());
+  order_.push_back(node);
+  ++count_;
+}
+
+void Users::remove(Node* node) {
+  size_t at = find(node);
+  if (at >= order_.size()) return;
+  --count_;
+  if (!places_) {
+    order_.erase(order_.begin() + static_cast<ptrdiff_t>(at));
+    return;
+  }
+  places_->erase(node);
+  order_[at] = nullptr;
+  if (count_ * 2 > order_.size()) return;
+  // Many holes: close them.
+  std::erase(order_, nullptr);
+  if (order_.size() < kFewUsers) places_.reset();
+  else
+    for (size_t i = 0; i < order_.size(); ++i) (*places_)[order_[i]] = i;
+}
+
+// --- nodes in values ---------------------------------------------------------------------------------------
+
+Node* node_in(const Value& value) { return value.object_as<Node>(); }
+Value value_of(Node& node) { return Value(Ref<ValueObject>(&node)); }
+
+void for_each_node(const Value& value, FunctionRef<void(Node&)> f) {
+  if (Node* node = node_in(value)) return f(*node);
+  if (value.is_sequence()) {
+    for (const Value& element : value.elements()) for_each_node(element, f);
+  } else if (value.is_dict()) {
+    for (const auto& [key, element] : value.to_dict()) for_each_node(element, f);
+  }
+}
+
+Value map_nodes(const Value& value, FunctionRef<Value(Node&)> f) {
+  if (Node* node = node_in(value)) return f(*node);
+  if (value.is_sequence()) {
+    ValueList mapped;
+    mapped.reserve(value.elements().size());
+    for (const Value& element : value.elements()) mapped.push_back(map_nodes(element, f));
+    return value.is_list() ? Value::list(std::move(mapped)) : Value::tuple(std::move(mapped));
+  }
+  if (!value.is_dict()) return value;
+  Dict mapped;
+  for (const auto& [key, element] : value.to_dict()) mapped.set(key, map_nodes(element, f));
+  return mapped;
+}
+
+// --- nodes -------------------------------------------------------------------------------------------------
+
+Node::Node(Graph& graph, NodeKind kind, std::string name, Target target)
+    : graph_(&graph), kind_(kind), name_(std::move(name)), target_(std::move(target)) {}
+Node::~Node() = default;
+
+const Value* Node::kwarg(std::string_view name) const {
+  for (const auto& [key, value] : kwargs_)
+    if (key == name) return &value;
+  return nullptr;
+}
+
+void Node::check_foreign(const Value& value) const {
+  for_each_node(value, [&](const Node& input) {
+    require(input.graph() == graph_, "node '{}' cannot take '{}' as an argument: it {}", name_, input.name(),
+            input.graph() ? "belongs to another graph" : "was erased");
+    require(&input != this, "node '{}' cannot be its own argument", name_);
+  });
+}
+
+void Node::refresh_inputs() {
+  std::vector<Node*> before = std::move(inputs_);
+  inputs_.clear();
+  std::unordered_set<const Node*> many;  // only for lists that are long enough to need it
+  auto note = [&](Node& input) {
+    if (inputs_.size() < kFewUsers) {
+      if (std::find(inputs_.begin(), inputs_.end(), &input) != inputs_.end()) return;
+    } else {
+      if (many.empty()) many.insert(inputs_.begin(), inputs_.end());
+      if (!many.insert(&input).second) return;
+    }
+    inputs_.push_back(&input);
+  };
+  for (const Value& value : args_) for_each_node(value, note);
+  for (const auto& [key, value] : kwargs_) for_each_node(value, note);
+  for (Node* input : inputs_) input->users_.add(this);
+  std::unordered_set<const Node*> kept(inputs_.begin(), inputs_.end());
+  for (Node* input : before)
+    if (!kept.contains(input)) input->users_.remove(this);
+}
+
+void Node::set_args(ValueList args) {
+  for (const Value& value : args) check_foreign(value);
+  args_ = std::move(args);
+  refresh_inputs();
+}
+
+void Node::set_arg(size_t i, Value value) {
+  require(i < args_.size(), "node '{}' has {} arguments; there is no argument {}", name_, args_.size(), i);
+  check_foreign(value);
+  args_[i] = std::move(value);
+  refresh_inputs();
+}
+
+void Node::set_kwargs(Kwargs kwargs) {
+  for (const auto& [key, value] : kwargs) check_foreign(value);
+  kwargs_ = std::move(kwargs);
+  refresh_inputs();
+}
+
+void Node::set_kwarg(std::string_view name, Value value) {
+  check_foreign(value);
+  auto found = std::find_if(kwargs_.begin(), kwargs_.end(), [&](const auto& entry) { return entry.first == name; });
+  if (found == kwargs_.end()) kwargs_.emplace_back(name, std::move(value));
+  else found->second = std::move(value);
+  refresh_inputs();
+}
+
+void Node::rename(std::string_view name) {
+  if (name == name_) return;
+  require(graph_, "node '{}' was erased and cannot be renamed", name_);
+  name_ = graph_->names().make(name);
+}
+
+void Node::replace_input(const Node& from, Node& to) {
+  auto change = [&](Node& node) { return value_of(&node == &from ? to : node); };
+  ValueList args;
+  args.reserve(args_.size());
+  for (const Value& value : args_) args.push_back(map_nodes(value, change));
+  Kwargs kwargs;
+  kwargs.reserve(kwargs_.size());
+  for (const auto& [key, value] : kwargs_) kwargs.emplace_back(key, map_nodes(value, change));
+  require(to.graph() == graph_ && &to != this, "node '{}' cannot take '{}' as an argument", name_, to.name());
+  args_ = std::move(args);
+  kwargs_ = std::move(kwargs);
+  refresh_inputs();
+}
+
+std::vector<Node*> Node::replace_all_uses_with(Node& other, FunctionRef<bool(const Node&)> keep) {
+  require(graph_ && other.graph_ == graph_, "the uses of '{}' cannot become uses of '{}': they are not in one graph", name_,
+          other.name_);
+  std::vector<Node*> changed;
+  for (Node* user : users_.list()) {
+    if (user == &other || keep(*user)) continue;
+    user->replace_input(*this, other);
+    changed.push_back(user);
+  }
+  return changed;
+}
+
+void Node::move_before(Node& other) {
+  require(graph_ && other.graph_ == graph_, "'{}' cannot be moved next to '{}': they are not in one graph", name_, other.name_);
+  if (&other == this) return;
+  graph_->unlink(*this);
+  graph_->insert(*this, &other);
+}
+
+void Node::move_after(Node& other) {
+  require(graph_ && other.graph_ == graph_, "'{}' cannot be moved next to '{}': they are not in one graph", name_, other.name_);
+  if (&other == this) return;
+  graph_->unlink(*this);
+  graph_->insert(*this, other.next_);
+}
+
+bool Node::is_impure(bool random_is_impure) const {
+  if (kind_ == NodeKind::kPlaceholder || kind_ == NodeKind::kOutput) return true;
+  const Operator* op = target_.op();
+  if (!op) return kind_ == NodeKind::kCallModule;  // what a module does is not known
+  return op->info().is_mutable || op->has(Traits::kEffectful) || (random_is_impure && op->has(Traits::kRandom));
+}
+
+NodeMeta& Node::meta() {
+  if (!meta_) meta_ = std::make_unique<NodeMeta>();
+  return *meta_;
+}
+
+}  // namespace weft

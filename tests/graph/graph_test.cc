@@ -1,0 +1,333 @@
+// The graph: nodes and their users, order, names, the refusals, and its plain texts, which are PyTorch's.
+#include "weft/graph/graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+#include "weft/core/from_data.h"
+
+namespace weft {
+namespace {
+
+using ::testing::ElementsAre;
+
+Value v(Node& node) { return value_of(node); }
+const Operator& op(std::string_view name) { return operator_named(name); }
+std::vector<std::string> names(const Graph& graph) {
+  std::vector<std::string> all;
+  for (const Node& node : graph) all.push_back(node.name());
+  return all;
+}
+std::vector<std::string> names(const std::vector<Node*>& nodes) {
+  std::vector<std::string> all;
+  for (const Node* node : nodes) all.push_back(node->name());
+  return all;
+}
+
+// relu(x + y), and x + 1 which nobody uses.
+struct Small {
+  Graph graph;
+  Node &x = graph.placeholder("x"), &y = graph.placeholder("y");
+  Node& sum = graph.call(op("aten::add.Tensor"), {v(x), v(y)});
+  Node& dead = graph.call(op("aten::add.Scalar"), {v(x), 1});
+  Node& relu = graph.call(op("aten::relu"), {v(sum)});
+  Node& out = graph.output(v(relu));
+};
+
+// --- users and arguments -----------------------------------------------------------------------------------
+
+TEST(GraphUsers, FollowArguments) {
+  Small g;
+  EXPECT_THAT(names(g.x.users().list()), ElementsAre("add", "add_1"));
+  EXPECT_THAT(names(g.sum.inputs()), ElementsAre("x", "y"));
+  g.sum.set_arg(0, v(g.y));
+  EXPECT_THAT(names(g.x.users().list()), ElementsAre("add_1"));
+  EXPECT_THAT(names(g.sum.inputs()), ElementsAre("y"));
+  g.sum.set_kwarg("alpha", v(g.x));
+  EXPECT_TRUE(g.x.users().contains(&g.sum));
+  g.sum.set_kwargs({});
+  EXPECT_FALSE(g.x.users().contains(&g.sum));
+}
+
+TEST(GraphUsers, NodesInsideContainersCount) {
+  Small g;
+  Dict dict;
+  dict.set("k", Value::list({v(g.x), Value::tuple({v(g.sum), 3})}));
+  g.out.set_args({dict});
+  EXPECT_THAT(names(g.out.inputs()), ElementsAre("x", "add"));
+  EXPECT_TRUE(g.relu.users().empty());
+}
+
+TEST(GraphUsers, ReplaceAllUses) {
+  Small g;
+  EXPECT_THAT(names(g.x.replace_all_uses_with(g.y, [&](const Node& user) { return &user == &g.dead; })), ElementsAre("add"));
+  EXPECT_THAT(names(g.sum.inputs()), ElementsAre("y"));
+  EXPECT_THAT(names(g.x.users().list()), ElementsAre("add_1"));
+}
+
+// A node with very many users: adding and removing them in any order is linear, and the order stays.
+TEST(GraphUsers, ManyOfThem) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  std::vector<Node*> users;
+  for (int i = 0; i < 20000; ++i) users.push_back(&graph.call(op("aten::neg"), {v(x)}));
+  EXPECT_EQ(x.users().size(), 20000u);
+  for (size_t i = 0; i < users.size(); i += 2) graph.erase(*users[i]);
+  EXPECT_EQ(x.users().size(), 10000u);
+  EXPECT_EQ(x.users().list().front(), users[1]);
+  EXPECT_EQ(x.users().list().back(), users.back());
+  EXPECT_TRUE(graph.eliminate_dead_code());
+  EXPECT_EQ(graph.size(), 1u);
+}
+
+// --- names -------------------------------------------------------------------------------------------------
+
+TEST(GraphNames, FollowPyTorchsRules) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  graph.placeholder("**kwargs");
+  graph.call(op("aten::sum"), {v(x)});
+  graph.call(op("aten::sum"), {v(x)});
+  graph.call(op("aten::add.Tensor"), {v(x), v(x)});
+  graph.call(op("aten::add_.Tensor"), {v(x), v(x)});
+  graph.call(op("aten::add_.Tensor"), {v(x), v(x)});
+  graph.call_module("layer1.0.conv1", {v(x)});
+  graph.call(python_function("operator.getitem"), {v(x), 0});
+  graph.output(v(x));
+  EXPECT_THAT(names(graph), ElementsAre("x", "kwargs", "sum_1", "sum_2", "add", "add_", "add__1", "layer1_0_conv1", "getitem", "output"));
+}
+
+TEST(GraphNames, AreMadeValidAndUnique) {
+  Names names;
+  EXPECT_EQ(names.make("a"), "a");
+  EXPECT_EQ(names.make("a"), "a_1");
+  EXPECT_EQ(names.make("a_1"), "a_2");
+  EXPECT_EQ(names.make("a_7"), "a_7");
+  EXPECT_EQ(names.make("a"), "a_8");
+  EXPECT_EQ(names.make("0"), "_0");
+  EXPECT_EQ(names.make("x.y::z"), "x_y_z");
+  EXPECT_EQ(names.make(""), "_unnamed");
+  EXPECT_EQ(names.make("lambda"), "lambda_1");
+  EXPECT_EQ(names.make("None"), "None_1");
+}
+
+// --- order -------------------------------------------------------------------------------------------------
+
+TEST(GraphOrder, InsertionPoints) {
+  Small g;
+  {
+    auto scope = g.graph.inserting_before(g.relu);
+    g.graph.call(op("aten::exp"), {v(g.sum)});
+    g.graph.call(op("aten::log"), {v(g.sum)});
+  }
+  {
+    auto scope = g.graph.inserting_after(g.relu);
+    g.graph.call(op("aten::sin"), {v(g.relu)});
+  }
+  EXPECT_THAT(names(g.graph), ElementsAre("x", "y", "add", "add_1", "exp", "log", "relu", "sin", "output"));
+  EXPECT_TRUE(g.graph.is_before(g.x, g.relu));
+  g.dead.move_before(g.sum);
+  EXPECT_TRUE(g.graph.is_before(g.dead, g.sum));
+}
+
+TEST(GraphOrder, LegalizeSortsAndKeepsTheRest) {
+  Small g;
+  g.relu.move_before(g.x);
+  EXPECT_ERROR(g.graph.lint(), "node 'relu' uses 'add' before it is defined");
+  g.graph.legalize();
+  g.graph.lint();
+  EXPECT_THAT(names(g.graph), ElementsAre("x", "y", "add", "relu", "add_1", "output"));
+}
+
+TEST(GraphOrder, CyclesAreNamed) {
+  Small g;
+  g.sum.set_arg(1, v(g.relu));
+  EXPECT_ERROR(g.graph.legalize(), "these nodes wait for each other: add, relu, output");
+}
+
+// --- changes -----------------------------------------------------------------------------------------------
+
+TEST(GraphChanges, DeadCodeGoesAndWhatMattersStays) {
+  Small g;
+  Node& write = [&]() -> Node& {
+    auto scope = g.graph.inserting_before(g.out);
+    g.graph.call(op("aten::rand"), {Value::list({2})});
+    return g.graph.call(op("aten::add_.Tensor"), {v(g.y), v(g.x)});
+  }();
+  EXPECT_TRUE(g.graph.eliminate_dead_code());
+  EXPECT_THAT(names(g.graph), ElementsAre("x", "y", "add", "relu", "rand", "add_", "output"));
+  EXPECT_FALSE(g.graph.eliminate_dead_code());
+  EXPECT_TRUE(g.graph.eliminate_dead_code(false));
+  EXPECT_EQ(write.graph(), &g.graph);
+}
+
+TEST(GraphChanges, CopiesAreIndependent) {
+  Small g;
+  g.sum.meta().type = "Tensor";
+  Graph copy = g.graph.copy();
+  EXPECT_EQ(copy.to_string(), g.graph.to_string());
+  copy.lint();
+  copy.find("relu")->set_arg(0, v(*copy.find("x")));
+  EXPECT_NE(copy.to_string(), g.graph.to_string());
+  Graph moved = std::move(copy);
+  EXPECT_EQ(moved.find("relu")->graph(), &moved);
+  EXPECT_EQ(copy.size(), 0u);  // NOLINT(bugprone-use-after-move)
+}
+
+TEST(GraphChanges, InliningTakesInputsAndGivesOutputs) {
+  Small inner;
+  Graph outer;
+  Node &a = outer.placeholder("a"), &b = outer.placeholder("b");
+  const Value inputs[] = {v(a), v(b)};
+  Value result = outer.inline_graph(inner.graph, inputs);
+  outer.output(result);
+  outer.lint();
+  EXPECT_EQ(node_in(result)->name(), "relu");
+  EXPECT_THAT(names(node_in(result)->inputs()[0]->inputs()), ElementsAre("a", "b"));
+}
+
+TEST(GraphChanges, AHandleOutlivesItsGraph) {
+  Ref<Node> kept;
+  {
+    Small g;
+    kept = Ref<Node>(&g.relu);
+  }
+  EXPECT_EQ(kept->name(), "relu");
+  EXPECT_EQ(kept->graph(), nullptr);
+  EXPECT_TRUE(kept->inputs().empty());
+  EXPECT_ERROR(kept->rename("other"), "was erased");
+}
+
+TEST(GraphChanges, AMillionNodesInAChain) {
+  Graph graph;
+  Node* last = &graph.placeholder("x");
+  for (int i = 0; i < 1000000; ++i) last = &graph.call(op("aten::neg"), {v(*last)});
+  graph.output(v(*last));
+  EXPECT_EQ(graph.size(), 1000002u);
+  EXPECT_EQ(last->name(), "neg_999999");
+  EXPECT_FALSE(graph.eliminate_dead_code());
+}
+
+TEST(GraphErrors, NameTheNodes) {
+  Small g, other;
+  EXPECT_ERROR(g.graph.erase(g.sum), "node 'add' still has 1 users in the graph: relu");
+  EXPECT_ERROR(g.graph.call(op("aten::relu"), {v(other.x)}), "cannot take 'x' as an argument: it belongs to another graph");
+  EXPECT_ERROR(g.sum.set_arg(0, v(g.sum)), "node 'add' cannot be its own argument");
+  EXPECT_ERROR(g.sum.set_arg(2, 1), "node 'add' has 2 arguments; there is no argument 2");
+  EXPECT_ERROR(g.graph.output(v(g.x)), "the graph has an output already");
+  EXPECT_ERROR(g.graph.erase(other.dead), "node 'add_1' belongs to another graph");
+  EXPECT_ERROR(g.x.replace_all_uses_with(other.x), "they are not in one graph");
+  EXPECT_ERROR(g.graph.call_method("relu", {}), "needs the value that it is called on");
+  EXPECT_ERROR(python_function("operator.ad"), "there is no function 'operator.ad'");
+  EXPECT_ERROR(g.graph.create(NodeKind::kCallModule, op("aten::relu"), {}), "a call_module node cannot have a function");
+  Ref<Node> dead(&g.dead);
+  g.graph.erase(g.dead);
+  EXPECT_ERROR(g.graph.call(op("aten::relu"), {v(*dead)}), "it was erased");
+  g.graph.lint();
+}
+
+// --- texts: what PyTorch 2.13 prints for the same graphs ---------------------------------------------------
+
+TEST(GraphText, Code) {
+  Graph graph;
+  Node &x = graph.placeholder("x"), &y = graph.placeholder("y", Value(3));
+  Node& sum = graph.call(op("aten::sum"), {v(x)});
+  Node& add = graph.call(python_function("operator.add"), {v(sum), v(y)});
+  Node& relu = graph.call_method("relu", {v(x)});
+  Node& reshape = graph.call_method("reshape", {v(add), 1});
+  Node& cat = graph.call(op("aten::cat"), {Value::list({v(reshape), v(relu)})}, {{"dim", 0}});
+  Node& item = graph.call(python_function("operator.getitem"), {v(cat), 0});
+  graph.call_module("layer1.0.conv1", {v(item)});
+  Dict result;
+  result.set("a", v(item));
+  result.set("b", Value::tuple({v(add), Value::list({v(relu)})}));
+  graph.output(result);
+  EXPECT_EQ(graph.code(), R"(
+
+
+def forward(self, x, y = 3):
+    sum_1 = torch.ops.aten.sum.default(x)
+    add = sum_1 + y;  sum_1 = y = None
+    relu = x.relu();  x = None
+    reshape = add.reshape(1)
+    cat = torch.ops.aten.cat.default([reshape, relu], dim = 0);  reshape = None
+    getitem = cat[0];  cat = None
+    layer1_0_conv1 = getattr(self.layer1, "0").conv1(getitem);  layer1_0_conv1 = None
+    return {'a': getitem, 'b': (add, [relu])}
+    )");
+  EXPECT_EQ(graph.to_string(), R"(graph():
+    %x : [num_users=2] = placeholder[target=x]
+    %y : [num_users=1] = placeholder[target=y](default=3)
+    %sum_1 : [num_users=1] = call_function[target=torch.ops.aten.sum.default](args = (%x,), kwargs = {})
+    %add : [num_users=2] = call_function[target=operator.add](args = (%sum_1, %y), kwargs = {})
+    %relu : [num_users=2] = call_method[target=relu](args = (%x,), kwargs = {})
+    %reshape : [num_users=1] = call_method[target=reshape](args = (%add, 1), kwargs = {})
+    %cat : [num_users=1] = call_function[target=torch.ops.aten.cat.default](args = ([%reshape, %relu],), kwargs = {dim: 0})
+    %getitem : [num_users=2] = call_function[target=operator.getitem](args = (%cat, 0), kwargs = {})
+    %layer1_0_conv1 : [num_users=0] = call_module[target=layer1.0.conv1](args = (%getitem,), kwargs = {})
+    return {'a': getitem, 'b': (add, [relu])})");
+}
+
+TEST(GraphText, Literals) {
+  Graph graph;
+  Node& x = graph.get_attr("weight");
+  graph.call(op("aten::to.dtype"), {v(x), kFloat64});
+  graph.call(op("aten::full"), {Value::list({2}), std::numeric_limits<double>::infinity()}, {{"device", kCpu}, {"pin_memory", false}});
+  graph.call(op("aten::gelu"), {v(x)}, {{"approximate", "tanh"}});
+  graph.call(op("aten::add.Scalar"), {v(x), 1e-5});
+  graph.output(Value::tuple({v(x)}));
+  EXPECT_EQ(graph.code(), R"(
+
+
+def forward(self):
+    weight = self.weight
+    to = torch.ops.aten.to.dtype(weight, torch.float64);  to = None
+    full = torch.ops.aten.full.default([2], inf, device = device(type='cpu'), pin_memory = False);  full = None
+    gelu = torch.ops.aten.gelu.default(weight, approximate = 'tanh');  gelu = None
+    add = torch.ops.aten.add.Scalar(weight, 1e-05);  add = None
+    return (weight,)
+    )");
+}
+
+TEST(GraphText, Table) {
+  Small g;
+  EXPECT_EQ(g.graph.tabular(), R"(opcode         name    target                     args       kwargs
+-------------  ------  -------------------------  ---------  ------
+placeholder    x       x                          ()         {}
+placeholder    y       y                          ()         {}
+call_function  add     torch.ops.aten.add.Tensor  (x, y)     {}
+call_function  add_1   torch.ops.aten.add.Scalar  (x, 1)     {}
+call_function  relu    torch.ops.aten.relu.default  (add,)     {}
+output         output  output                     (relu,)    {})");
+}
+
+TEST(GraphText, AnEmptyGraph) {
+  Graph graph;
+  EXPECT_EQ(graph.to_string(), "graph():");
+  EXPECT_EQ(graph.code(), "\n\n\ndef forward(self):\n    pass\n    ");
+}
+
+// --- functions on values -----------------------------------------------------------------------------------
+
+TEST(PythonFunctions, WorkOnNumbersTensorsAndContainers) {
+  auto run = [](std::string_view name, ValueList args) { return python_function(name).run(args); };
+  EXPECT_EQ(run("operator.add", {2, 3}).to_int(), 5);
+  EXPECT_EQ(run("operator.truediv", {1, 2}).to_double(), 0.5);
+  EXPECT_EQ(run("operator.floordiv", {-7, 2}).to_int(), -4);
+  EXPECT_EQ(run("operator.mod", {-7, 2}).to_int(), 1);
+  EXPECT_EQ(run("operator.mul", {2, 1.5}).to_double(), 3.0);
+  EXPECT_TRUE(run("operator.lt", {1, 2}).to_bool());
+  EXPECT_TRUE(run("operator.eq", {"a", "a"}).to_bool());
+  EXPECT_EQ(run("operator.add", {Value::list({1}), Value::list({2})}).elements().size(), 2u);
+  EXPECT_EQ(run("operator.getitem", {Value::tuple({1, 2, 3}), -1}).to_int(), 3);
+  Tensor x = from_data(std::vector<double>{1, 2});
+  EXPECT_EQ(run("operator.sub", {x, 1}).to_tensor().data<double>()[1], 1.0);
+  EXPECT_EQ(run("operator.getitem", {x, 1}).to_tensor().data<double>()[0], 2.0);
+  EXPECT_ERROR(run("operator.getitem", {Value::tuple({1}), 1}), "index 1 is out of range for 1 elements");
+  EXPECT_ERROR(run("operator.add", {"a", 1}), "expected numbers or tensors");
+  EXPECT_ERROR(run("operator.neg", {1, 2}), "operator.neg takes 1 arguments, but got 2");
+}
+
+}  // namespace
+}  // namespace weft
