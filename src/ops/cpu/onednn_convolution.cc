@@ -300,7 +300,8 @@ Extent choose_blocks(const Problem& p) {
   Extent block{s.batch, s.groups, s.in_channels, s.out_channels};
   const int64_t blocks = std::clamp<int64_t>(multiplications(s) / kBlockWork, 1, kMostBlocks);
   const bool cuts_batch = p.direction != Direction::kBackwardWeight;
-  int64_t by_channels = cuts_batch ? ceil_div(blocks, s.batch) : blocks;
+  // Samples share nothing but weights: only where they are few are channels cut too.
+  int64_t by_channels = !cuts_batch ? blocks : 2 * s.batch >= blocks ? 1 : ceil_div(blocks, s.batch);
   if (s.groups > 1) {
     by_channels = std::min(by_channels, s.groups);
     // Depthwise kernels work on eight groups at a time.
