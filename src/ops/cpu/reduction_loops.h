@@ -107,17 +107,11 @@ struct SimpleReduction {
     for (int i = count * kAccSize; i < kLanes * kAccSize; ++i) stored[i] = neutral[i];
     return load_acc(stored);
   }
-  // The hardware's own prefetching ends with a page; asking for more than there is does no harm.
-  static void prefetch_next_page(const char* p, int bytes) {
-    for (int line = 0; line < bytes; line += 64) __builtin_prefetch(p + 4096 + line);
-  }
   static Acc reduce_block(const char* p, int64_t n) {
     Acc acc = identity();
     int64_t i = 0;
-    for (; i + kTree * kLanes <= n; i += kTree * kLanes) {
-      prefetch_next_page(p + i * Io::kSize, kTree * kLanes * Io::kSize);
+    for (; i + kTree * kLanes <= n; i += kTree * kLanes)
       acc = combined(acc, tree(p + i * Io::kSize, kLanes * Io::kSize));
-    }
     for (; i + kLanes <= n; i += kLanes) acc = combined(acc, Acc::from(load(p + i * Io::kSize)));
     if (i < n) acc = combined(acc, partial(p + i * Io::kSize, static_cast<int>(n - i)));
     return acc;
