@@ -7,11 +7,12 @@ import subprocess
 import sys
 import time
 
-SAMPLE_SECONDS = 0.02  # what one answer should take, at least
-CASE_SECONDS = 2.0  # what one case may take of each process, but for FEWEST_ROUNDS
-FEWEST_ROUNDS, MOST_ROUNDS = 4, 24
+# Many short samples: on a machine that does other things too, some of them run undisturbed.
+SAMPLE_SECONDS = 0.003  # what one answer should take, at least
+CASE_SECONDS = 1.5  # what one case may take of each process, but for FEWEST_ROUNDS
+FEWEST_ROUNDS, MOST_ROUNDS = 3, 60
 # Workers of the one process that still spin would be timed with the other.
-PAUSE_SECONDS = 0.01
+PAUSE_SECONDS = 0.005
 
 # Rows made of two others: how the time of one grows, against its size. The goal is for weft's growth alone.
 GROWTH = {

@@ -46,21 +46,21 @@ SymInt TensorImpl::numel() const {
 }
 
 void TensorImpl::note_symbolic() {
-  bool symbolic = offset_.is_symbolic() || !sizes().is_plain() || !strides().is_plain();
-  if (!symbolic) [[likely]] {
-    if (flags_ & tensor_flag::kSymbolic) {
-      clear_flags(tensor_flag::kSymbolic);
-      if (device_.is_cpu() && !(flags_ & (tensor_flag::kConjugate | tensor_flag::kNegative)))
-        clear_flags(layer::kKernelDetour);
-    }
-    int64_t product = 1;
-    for (const SymInt& size : sizes_) {
-      require(!__builtin_mul_overflow(product, size.plain(), &product),
-              "a tensor of sizes {} has more elements than an int64 can count", describe_sizes(sizes()));
-    }
-    numel_ = product;
-  } else {
-    set_flags(tensor_flag::kSymbolic | layer::kKernelDetour);
+  bool symbolic = offset_.is_symbolic(), overflow = false;
+  int64_t product = 1;
+  for (size_t d = 0; d < sizes_.size(); ++d) {
+    symbolic |= sizes_[d].is_symbolic() || strides_[d].is_symbolic();
+    overflow |= __builtin_mul_overflow(product, static_cast<int64_t>(sizes_[d].identity()), &product);
+  }
+  if (symbolic) [[unlikely]]
+    return set_flags(tensor_flag::kSymbolic | layer::kKernelDetour);
+  if (overflow) [[unlikely]]
+    fail("a tensor of sizes {} has more elements than an int64 can count", describe_sizes(sizes()));
+  numel_ = product;
+  if (flags_ & tensor_flag::kSymbolic) [[unlikely]] {
+    clear_flags(tensor_flag::kSymbolic);
+    if (device_.is_cpu() && !(flags_ & (tensor_flag::kConjugate | tensor_flag::kNegative)))
+      clear_flags(layer::kKernelDetour);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "ops/cpu/convert.h"
+#include "ops/cpu/stream_copy.h"
 #include "ops/cpu/strided_move.h"
 #include "weft/base/parallel.h"
 
@@ -23,7 +24,8 @@ struct OperandPlan {
   int64_t item, loop_item;
   int64_t column, row;  // strides in bytes
   bool buffered;
-  Loop convert;  // between memory and buffer; null where the types agree
+  bool streamed;  // a large result: its blocks go from the buffer to memory around the caches
+  Loop convert;   // between memory and buffer; null where the types agree
 };
 
 // What is the same for every block.
@@ -47,10 +49,21 @@ OperandPlan plan_operand(const LoopNest& nest, int k, const OperandTypes& types,
   plan.column = nest.stride(k, 0);
   plan.row = nest.stride(k, 1);
   plan.buffered = types.memory != types.loop || (nest.rank > 0 && plan.column != plan.item);
+  plan.streamed = false;
   plan.convert = nullptr;
   if (types.memory != types.loop)
     plan.convert = is_output ? converter(types.memory, types.loop) : converter(types.loop, types.memory);
   return plan;
+}
+
+// A single result that is large, dense along the rows, and no input too.
+void plan_stream(BlockPlan& plan) {
+  OperandPlan& out = plan.plan[0];
+  if (!plan.loop || plan.outputs != 1 || out.convert || out.column != out.item) return;
+  if (plan.nest->count() * out.item < kStreamBytes) return;
+  for (int k = 1; k < plan.operands; ++k)
+    if (plan.data[k] == plan.data[0]) return;
+  out.streamed = out.buffered = true;
 }
 
 bool is_transposed(const OperandPlan& plan) {
@@ -102,6 +115,7 @@ class BlockRunner {
     seek(begin);
     bool refused = false;
     for (int64_t block = begin; block < end; ++block, advance()) refused |= run_block();
+    if (plan_.plan[0].streamed) finish_streams();
     return refused;
   }
 
@@ -203,6 +217,7 @@ class BlockRunner {
     const OperandPlan& operand = plan_.plan[k];
     Strides2 packed = {operand.item, operand.item * size.columns};
     int64_t n = size.rows * size.columns;
+    if (operand.streamed) return stream_rows(operand, target, buffers_[k], size);
     if (operand.convert && is_packed(operand, size)) return convert(operand.convert, target, buffers_[k], n);
     const char* last = buffers_[k];
     if (operand.convert) {
@@ -212,6 +227,12 @@ class BlockRunner {
     move_rectangle(target, {operand.column, operand.row}, last, packed, size, operand.item);
   }
 
+  static void stream_rows(const OperandPlan& operand, char* target, const char* buffer, Rectangle size) {
+    int64_t row_bytes = size.columns * operand.item;
+    if (is_packed(operand, size)) return stream_copy(target, buffer, size.rows * row_bytes);
+    for (int64_t r = 0; r < size.rows; ++r)
+      stream_copy(target + r * operand.row, buffer + r * row_bytes, row_bytes);
+  }
   static bool is_packed(const OperandPlan& operand, Rectangle size) {
     return operand.column == operand.item && (size.rows == 1 || operand.row == operand.item * size.columns);
   }
@@ -241,6 +262,7 @@ bool run_blocks(const LoopNest& nest, char* const* data, const OperandTypes* typ
   plan.loop = loop;
   plan.params = params;
   for (int k = 0; k < nest.operands; ++k) plan.plan[k] = plan_operand(nest, k, types[k], k < outputs);
+  plan_stream(plan);
   choose_block(plan);
   int64_t grain = std::max<int64_t>(1, kThreadElements / (plan.rows * plan.columns));
   std::atomic<bool> refused{false};

@@ -1,11 +1,14 @@
 #include "ops/cpu/pointwise.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "ops/cpu/block_loop.h"
 #include "ops/cpu/convert.h"
 #include "ops/cpu/loop_nest.h"
+#include "ops/cpu/stream_copy.h"
 #include "weft/base/error.h"
 #include "weft/base/parallel.h"
 
@@ -73,13 +76,39 @@ DType loop_dtype(const PointwiseKernel& kernel, DType compute, int k) {
   fail("ZeroDivisionError: {}: an integer was divided by zero", kernel.name);
 }
 
+// Whether the result is one large array that is not an input too.
+bool is_streamed(const PointwiseKernel& kernel, std::span<const Operand> operands, int64_t n) {
+  if (kernel.outputs != 1 || n * item_size(operands[0].dtype) < kStreamBytes) return false;
+  for (const Operand& input : operands.subspan(1))
+    if (input.data == operands[0].data) return false;
+  return true;
+}
+
+// Runs the loop on a block whose result goes through a small buffer to memory, around the caches.
+bool run_streamed(int64_t n, char** data, std::span<const Operand> operands, Loop loop, const void* params) {
+  constexpr int64_t kBufferElements = 1024, kWidestItem = 16;
+  alignas(64) char buffer[kBufferElements * kWidestItem];
+  char* target = std::exchange(data[0], buffer);
+  bool refused = false;
+  for (int64_t begin = 0; begin < n; begin += kBufferElements) {
+    int64_t count = std::min(kBufferElements, n - begin), item = item_size(operands[0].dtype);
+    refused |= loop(count, data, params);
+    stream_copy(target + begin * item, buffer, count * item);
+    for (size_t k = 1; k < operands.size(); ++k) data[k] += count * item_size(operands[k].dtype);
+  }
+  finish_streams();
+  return refused;
+}
+
 [[gnu::noinline]] bool run_in_parallel(int64_t n, char* const* data, std::span<const Operand> operands,
-                                       Loop loop, const void* params) {
+                                       Loop loop, const void* params, bool streamed) {
   std::atomic<bool> refused{false};
   parallel_for(0, n, kThreadElements, [&](int64_t begin, int64_t end) {
     char* local[kMaxOperands];
     for (size_t k = 0; k < operands.size(); ++k) local[k] = data[k] + begin * item_size(operands[k].dtype);
-    if (loop(end - begin, local, params)) refused.store(true, std::memory_order_relaxed);
+    bool refuses = streamed ? run_streamed(end - begin, local, operands, loop, params)
+                            : loop(end - begin, local, params);
+    if (refuses) refused.store(true, std::memory_order_relaxed);
   });
   return refused.load(std::memory_order_relaxed);
 }
@@ -101,8 +130,9 @@ inline void run_arrays(const PointwiseKernel& kernel, std::span<const Operand> o
   if (n == 0) return;
   char* data[kMaxOperands];
   for (size_t k = 0; k < operands.size(); ++k) data[k] = operands[k].data;
-  bool refused =
-      n <= kThreadElements ? loop(n, data, params) : run_in_parallel(n, data, operands, loop, params);
+  bool refused = n <= kThreadElements
+                     ? loop(n, data, params)
+                     : run_in_parallel(n, data, operands, loop, params, is_streamed(kernel, operands, n));
   if (refused) [[unlikely]]
     refuse(kernel);
 }

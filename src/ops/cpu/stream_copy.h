@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+namespace weft::cpu {
+
+// Results of this size and more leave nothing of themselves in the caches: they are written around them,
+// which saves reading the memory that is about to be overwritten.
+inline constexpr int64_t kStreamBytes = int64_t{32} << 20;
+
+// Copies bytes to memory around the caches. Other threads see them after a `finish_streams` of this thread.
+void stream_copy(char* dst, const char* src, int64_t bytes);
+void finish_streams();
+
+}  // namespace weft::cpu

@@ -1,0 +1,72 @@
+// Results too large for the caches are written around them: the same values in the same places.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "ops/cpu/pointwise_kernels.h"
+#include "ops/cpu/stream_copy.h"
+
+namespace weft::cpu {
+namespace {
+
+constexpr int64_t kLarge = kStreamBytes / 4 + 1003;
+
+std::vector<float> numbers(int64_t n) {
+  std::vector<float> values(static_cast<size_t>(n));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 8191);
+  return values;
+}
+Operand operand(std::vector<float>& values, const int64_t* strides, int64_t offset = 0) {
+  return {reinterpret_cast<char*>(values.data() + offset), DType::kFloat32, strides};
+}
+
+TEST(Stream, CopiesAnyBytesToAnyPlace) {
+  std::vector<char> source(300), target(300);
+  for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<char>(i);
+  for (int64_t offset : {0, 1, 15, 16, 17})
+    for (int64_t bytes : {0, 1, 7, 16, 31, 64, 200}) {
+      std::fill(target.begin(), target.end(), '\0');
+      stream_copy(target.data() + offset, source.data() + 3, bytes);
+      finish_streams();
+      for (int64_t i = 0; i < bytes; ++i)
+        ASSERT_EQ(target[static_cast<size_t>(offset + i)], source[static_cast<size_t>(3 + i)]);
+      ASSERT_EQ(target[static_cast<size_t>(offset + bytes)], '\0');
+    }
+}
+
+TEST(Stream, ArraysFromAnyElement) {
+  std::vector<float> a = numbers(kLarge), b = numbers(kLarge), out(static_cast<size_t>(kLarge) + 2, -1.0f);
+  const int64_t strides[] = {1}, sizes[] = {kLarge};
+  Operand operands[] = {operand(out, strides, 1), operand(a, strides), operand(b, strides)};
+  run_pointwise(kAdd, DType::kFloat32, operands, sizes);
+  EXPECT_EQ(out.front(), -1.0f);
+  EXPECT_EQ(out.back(), -1.0f);
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_EQ(out[i + 1], 2 * a[i]) << i;
+}
+
+TEST(Stream, RowsWithGapsBetweenThem) {
+  constexpr int64_t kColumns = 1001, kPitch = 1010, kRows = kLarge / kColumns + 1;
+  std::vector<float> a = numbers(kRows * kColumns), row = numbers(kColumns),
+                     out(static_cast<size_t>(kRows * kPitch), -1.0f);
+  const int64_t gaps[] = {kPitch, 1}, dense[] = {kColumns, 1}, repeated[] = {0, 1},
+                sizes[] = {kRows, kColumns};
+  Operand operands[] = {operand(out, gaps), operand(a, dense), operand(row, repeated)};
+  run_pointwise(kAdd, DType::kFloat32, operands, sizes);
+  for (int64_t r = 0; r < kRows; ++r) {
+    for (int64_t c = 0; c < kColumns; ++c)
+      ASSERT_EQ(out[static_cast<size_t>(r * kPitch + c)],
+                a[static_cast<size_t>(r * kColumns + c)] + row[static_cast<size_t>(c)]);
+    for (int64_t c = kColumns; c < kPitch; ++c) ASSERT_EQ(out[static_cast<size_t>(r * kPitch + c)], -1.0f);
+  }
+}
+
+TEST(Stream, AResultThatIsAnInputToo) {
+  std::vector<float> a = numbers(kLarge), b = numbers(kLarge);
+  const int64_t strides[] = {1}, sizes[] = {kLarge};
+  Operand operands[] = {operand(a, strides), operand(a, strides), operand(b, strides)};
+  run_pointwise(kAdd, DType::kFloat32, operands, sizes);
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_EQ(a[i], 2 * b[i]) << i;
+}
+
+}  // namespace
+}  // namespace weft::cpu
