@@ -19,52 +19,69 @@ bool is_dense(std::span<const int64_t> offsets) {
 }
 int64_t length(std::span<const int64_t> offsets) { return static_cast<int64_t>(offsets.size()); }
 
+// Cuts the rows [begin, end) of an array [before, picks] where `before` changes: f(i, j, last j, row).
+template <typename F>
+void for_each_run(int64_t begin, int64_t end, int64_t picks, const F& f) {
+  for (int64_t row = begin; row < end;) {
+    int64_t i = row / picks, j = row % picks, last = std::min(picks, j + end - row);
+    f(i, j, last, row);
+    row += last - j;
+  }
+}
+
 template <typename T>
 void gather_as(const IndexedPlaces& p, const T* memory, T* dense) {
   int64_t picks = length(p.at), width = length(p.after);
   bool whole = is_dense(p.after);
+  auto run = [&](int64_t i, int64_t j, int64_t last, int64_t row) {
+    const T* from = memory + p.before[static_cast<size_t>(i)];
+    const int64_t* at = p.at.data();
+    T* to = dense + row * width;
+    if (width == 1) {
+      for (; j < last; ++j) *to++ = from[at[j] + p.after[0]];
+    } else if (whole) {
+      for (; j < last; ++j, to += width)
+        std::memcpy(to, from + at[j], static_cast<size_t>(width) * sizeof(T));
+    } else {
+      for (; j < last; ++j, to += width)
+        for (int64_t k = 0; k < width; ++k) to[k] = from[at[j] + p.after[static_cast<size_t>(k)]];
+    }
+  };
   parallel_for(0, length(p.before) * picks, std::max<int64_t>(1, kThreadElements / width),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   const T* from = memory + p.before[static_cast<size_t>(row / picks)] +
-                                   p.at[static_cast<size_t>(row % picks)];
-                   T* to = dense + row * width;
-                   if (whole) std::memcpy(to, from, static_cast<size_t>(width) * sizeof(T));
-                   else
-                     for (int64_t k = 0; k < width; ++k) to[k] = from[p.after[static_cast<size_t>(k)]];
-                 }
-               });
+               [&](int64_t begin, int64_t end) { for_each_run(begin, end, picks, run); });
+}
+template <typename T>
+void gather_as(const ElementPlaces& p, const T* memory, T* dense) {
+  int64_t width = length(p.after);
+  auto run = [&](int64_t i, int64_t j, int64_t last, int64_t row) {
+    const T* from = memory + p.before[static_cast<size_t>(i)];
+    const int64_t* at = p.positions + row * width;
+    T* to = dense + row * width;
+    int64_t stride = p.stride;
+    if (width == 1) {
+      for (; j < last; ++j) *to++ = from[*at++ * stride + p.after[0]];
+    } else {
+      for (; j < last; ++j)
+        for (int64_t offset : p.after) *to++ = from[*at++ * stride + offset];
+    }
+  };
+  parallel_for(0, length(p.before) * p.picks, std::max<int64_t>(1, kThreadElements / width),
+               [&](int64_t begin, int64_t end) { for_each_run(begin, end, p.picks, run); });
 }
 
-// Calls write(place in memory, element of `dense`) for every element [i, j, k]; place(i, j, element) is where
-// it lies but for after[k]. Places may repeat along j only, so a thread takes some i and some k and goes
-// through all j in order.
-template <typename Place, typename F>
-void for_each_place(std::span<const int64_t> before, int64_t picks, std::span<const int64_t> after,
-                    const Place& place, const F& write) {
-  int64_t width = length(after), tile = std::min(width, kColumns);
-  int64_t tiles = (width + tile - 1) / tile;
-  int64_t grain = std::max<int64_t>(1, kThreadElements / (tile * picks));
-  parallel_for(0, length(before) * tiles, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t t = begin; t < end; ++t) {
-      int64_t i = t / tiles, first = t % tiles * tile, last = std::min(width, first + tile);
-      for (int64_t j = 0; j < picks; ++j) {
-        int64_t row = (i * picks + j) * width, base = before[static_cast<size_t>(i)];
-        for (int64_t k = first; k < last; ++k)
-          write(base + place(j, row + k) + after[static_cast<size_t>(k)], row + k);
-      }
-    }
-  });
-}
+// Places may repeat along j only. So a thread that writes takes some i and some k, and goes through all j in
+// order: f(i, first k, last k).
 template <typename F>
-void for_each_place(const IndexedPlaces& p, const F& write) {
-  auto place = [&](int64_t j, int64_t) { return p.at[static_cast<size_t>(j)]; };
-  for_each_place(p.before, length(p.at), p.after, place, write);
-}
-template <typename F>
-void for_each_place(const ElementPlaces& p, const F& write) {
-  auto place = [&](int64_t, int64_t element) { return p.positions[element] * p.stride; };
-  for_each_place(p.before, p.picks, p.after, place, write);
+void for_each_column(std::span<const int64_t> before, int64_t picks, std::span<const int64_t> after,
+                     const F& f) {
+  int64_t width = length(after), tile = std::min(width, kColumns), tiles = (width + tile - 1) / tile;
+  parallel_for(0, length(before) * tiles, std::max<int64_t>(1, kThreadElements / (tile * picks)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t t = begin; t < end; ++t) {
+                   int64_t first = t % tiles * tile;
+                   f(t / tiles, first, std::min(width, first + tile));
+                 }
+               });
 }
 
 template <Combine how, typename T>
@@ -76,11 +93,43 @@ T combined(T a, T b) {
     return T(add ? float(a) + float(b) : float(a) * float(b));
   else return static_cast<T>(add ? a + b : a * b);
 }
-template <Combine how, typename Places, typename T>
-void combine_at(const Places& places, T* memory, const T* dense, bool is_single) {
-  int64_t step = is_single ? 0 : 1;
-  for_each_place(places, [&](int64_t place, int64_t element) {
-    memory[place] = combined<how>(memory[place], dense[step * element]);
+template <Combine how, typename T>
+void combine_at(const IndexedPlaces& p, T* memory, const T* dense, bool is_single) {
+  int64_t picks = length(p.at), width = length(p.after);
+  bool whole = is_dense(p.after);
+  for_each_column(p.before, picks, p.after, [&](int64_t i, int64_t first, int64_t last) {
+    for (int64_t j = 0; j < picks; ++j) {
+      T* to = memory + p.before[static_cast<size_t>(i)] + p.at[static_cast<size_t>(j)];
+      const T* from = dense + (is_single ? 0 : (i * picks + j) * width);
+      const int64_t* after = p.after.data();
+      if (is_single)
+        for (int64_t k = first; k < last; ++k) to[after[k]] = combined<how>(to[after[k]], *from);
+      else if (whole)
+        for (int64_t k = first; k < last; ++k) to[k] = combined<how>(to[k], from[k]);
+      else
+        for (int64_t k = first; k < last; ++k) to[after[k]] = combined<how>(to[after[k]], from[k]);
+    }
+  });
+}
+template <Combine how, typename T>
+void combine_at(const ElementPlaces& p, T* memory, const T* dense, bool is_single) {
+  int64_t picks = p.picks, width = length(p.after), stride = p.stride, step = is_single ? 0 : 1;
+  for_each_column(p.before, picks, p.after, [&](int64_t i, int64_t first, int64_t last) {
+    T* base = memory + p.before[static_cast<size_t>(i)];
+    const int64_t *at = p.positions + i * picks * width, *after = p.after.data();
+    const T* from = dense + step * i * picks * width;
+    if (width == 1) {
+      for (int64_t j = 0; j < picks; ++j) {
+        T& to = base[at[j] * stride + after[0]];
+        to = combined<how>(to, from[step * j]);
+      }
+      return;
+    }
+    for (int64_t j = 0; j < picks; ++j, at += width, from += step * width)
+      for (int64_t k = first; k < last; ++k) {
+        T& to = base[at[k] * stride + after[k]];
+        to = combined<how>(to, from[step * k]);
+      }
   });
 }
 
@@ -138,19 +187,7 @@ void accumulate_indexed(const IndexedPlaces& places, char* memory, const char* d
 void gather_elements(const ElementPlaces& places, const char* memory, char* dense, int64_t item_size) {
   if (is_empty(places)) return;
   visit_width(item_size, [&]<typename T>() {
-    const T* from = reinterpret_cast<const T*>(memory);
-    T* to = reinterpret_cast<T*>(dense);
-    int64_t width = length(places.after);
-    auto rows = [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const T* base = from + places.before[static_cast<size_t>(row / places.picks)];
-        for (int64_t k = 0, element = row * width; k < width; ++k, ++element)
-          to[element] =
-              base[places.positions[element] * places.stride + places.after[static_cast<size_t>(k)]];
-      }
-    };
-    parallel_for(0, length(places.before) * places.picks, std::max<int64_t>(1, kThreadElements / width),
-                 rows);
+    gather_as(places, reinterpret_cast<const T*>(memory), reinterpret_cast<T*>(dense));
   });
 }
 

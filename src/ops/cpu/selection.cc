@@ -30,6 +30,8 @@ bool is_larger(K a, K b) {
 
 template <typename K, bool largest>
 struct Better {
+  // One comparison that most elements fail; a NaN on either side passes it.
+  bool is_surely_worse(K a, K b) const { return largest ? a <= b : a >= b; }
   bool operator()(const Candidate<K>& a, const Candidate<K>& b) const {
     if (largest ? is_larger(a.key, b.key) : is_larger(b.key, a.key)) return true;
     if (largest ? is_larger(b.key, a.key) : is_larger(a.key, b.key)) return false;
@@ -37,28 +39,54 @@ struct Better {
   }
 };
 
+// One lane: element i is from[i * stride].
+template <typename T>
+struct Lane {
+  const T* from;
+  int64_t n, stride;
+  auto candidate(int64_t i) const {
+    return Candidate<decltype(comparable(T()))>{comparable(from[i * stride]), i};
+  }
+};
+
+// Leaves the k best at the front of `best`, in order.
+template <typename T, typename K, typename Better>
+void select_best(const Lane<T>& lane, int64_t k, std::vector<Candidate<K>>& best, const Better& better) {
+  if (k * 8 < lane.n) {
+    // A few out of many: a heap of the best so far, the worst of them on top. Most elements only look at
+    // that.
+    best.resize(static_cast<size_t>(k));
+    for (int64_t i = 0; i < k; ++i) best[static_cast<size_t>(i)] = lane.candidate(i);
+    std::make_heap(best.begin(), best.end(), better);
+    for (int64_t i = k; i < lane.n; ++i) {
+      Candidate<K> next = lane.candidate(i);
+      if (better.is_surely_worse(next.key, best.front().key) || !better(next, best.front())) continue;
+      std::pop_heap(best.begin(), best.end(), better);
+      best.back() = next;
+      std::push_heap(best.begin(), best.end(), better);
+    }
+    std::sort_heap(best.begin(), best.end(), better);
+    return;
+  }
+  best.resize(static_cast<size_t>(lane.n));
+  for (int64_t i = 0; i < lane.n; ++i) best[static_cast<size_t>(i)] = lane.candidate(i);
+  if (k < lane.n) std::nth_element(best.begin(), best.begin() + k, best.end(), better);
+  std::sort(best.begin(), best.begin() + k, better);
+}
+
 template <bool largest, typename T>
 void topk_lanes(const TopkShape& shape, const T* in, T* values, int64_t* positions) {
   using K = decltype(comparable(T()));
   auto run = [&](int64_t begin, int64_t end) {
-    std::vector<Candidate<K>> candidates(static_cast<size_t>(shape.n));
-    for (int64_t lane = begin; lane < end; ++lane) {
-      const T* from = in + lane / shape.inner * shape.n * shape.inner + lane % shape.inner;
-      for (int64_t i = 0; i < shape.n; ++i)
-        candidates[static_cast<size_t>(i)] = {comparable(from[i * shape.inner]), i};
-      auto first = candidates.begin(), middle = first + shape.k;
-      Better<K, largest> better;
-      // A few out of many: a heap of the best. Many: part them from the rest, then sort.
-      if (shape.k * 8 < shape.n) {
-        std::partial_sort(first, middle, candidates.end(), better);
-      } else {
-        if (shape.k < shape.n) std::nth_element(first, middle, candidates.end(), better);
-        std::sort(first, middle, better);
-      }
-      int64_t to = lane / shape.inner * shape.k * shape.inner + lane % shape.inner;
+    std::vector<Candidate<K>> best;
+    for (int64_t l = begin; l < end; ++l) {
+      int64_t outer = l / shape.inner, inner = l % shape.inner;
+      Lane<T> lane{in + outer * shape.n * shape.inner + inner, shape.n, shape.inner};
+      select_best(lane, shape.k, best, Better<K, largest>());
+      int64_t to = outer * shape.k * shape.inner + inner;
       for (int64_t i = 0; i < shape.k; ++i, to += shape.inner) {
-        positions[to] = candidates[static_cast<size_t>(i)].position;
-        values[to] = from[positions[to] * shape.inner];
+        positions[to] = best[static_cast<size_t>(i)].position;
+        values[to] = lane.from[positions[to] * shape.inner];
       }
     }
   };

@@ -210,8 +210,14 @@ void pick_into(const IndexPlan& plan, const Tensor& out) {
     cpu::gather_indexed(places.get(), bytes(plan.self), bytes(dense), item_size(dense.dtype()));
   });
 }
+// One mask for every element: no positions are needed.
+bool is_full_mask(const Tensor& self, TensorSpan indices) {
+  return indices.size() == 1 && is_mask(indices[0]) && self.dim() > 0 &&
+         same_sizes(indices[0].sizes(), self.sizes());
+}
 // The number of elements that a mask picks is known only here, so the result is made here.
 Tensor index_kernel(const Tensor& self, TensorSpan indices) {
+  if (is_full_mask(self, indices)) return masked_select(self, indices[0].to(kBool));
   Tensor seen = with_mask_dims(self, indices);
   IndexPlan plan = plan_index(seen, without_masks(seen, indices, mask_columns));
   Tensor out = allocate(spec_of(plan));
@@ -222,11 +228,12 @@ Tensor unsafe_index_composite(const Tensor& self, TensorSpan indices) { return i
 
 // --- index_put ---------------------------------------------------------------------------------------------
 
+constexpr const char* kTypesDiffer =
+    "Index put requires the source and destination dtypes match, got {} for the destination and {} for the "
+    "source.";
 void check_values(const IndexPlan& plan, const Tensor& values) {
-  require(values.dtype() == plan.self.dtype(),
-          "Index put requires the source and destination dtypes match, got {} for the destination and {} for "
-          "the source.",
-          dtype_name(plan.self.dtype()), dtype_name(values.dtype()));
+  require(values.dtype() == plan.self.dtype(), kTypesDiffer, dtype_name(plan.self.dtype()),
+          dtype_name(values.dtype()));
   bool fits = values.dim() <= static_cast<int64_t>(plan.sizes.size());
   size_t missing = fits ? plan.sizes.size() - static_cast<size_t>(values.dim()) : 0;
   for (size_t d = 0; fits && d < static_cast<size_t>(values.dim()); ++d)
@@ -247,6 +254,12 @@ TensorSpec index_put_meta(const Tensor& self, TensorSpan indices, const Tensor& 
 }
 void index_put_into(const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate,
                     const Tensor& out) {
+  if (!accumulate && values.plain_numel() == 1 && is_full_mask(self, indices) && values.dim() <= 1) {
+    require(values.dtype() == self.dtype(), kTypesDiffer, dtype_name(self.dtype()),
+            dtype_name(values.dtype()));
+    Tensor number = alias_with(values, {}, {}, values.storage_offset());
+    return run_pointwise(cpu::kWhere, self.dtype(), out, {&indices[0], &number, &self});
+  }
   Tensor target = with_mask_dims(out, indices);
   IndexPlan plan = plan_index(target, without_masks(target, indices, mask_columns));
   check_values(plan, values);
