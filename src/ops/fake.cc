@@ -44,6 +44,8 @@ Value out_meta(const Operator& op, Args args) {
   for (size_t i = 0; i < call.targets.size(); ++i) {
     const Value& made = result.is_sequence() ? result.elements()[i] : result;
     if (made.is_none()) continue;  // not asked for
+    if (op.def().kernel.out_type_is_exact)
+      check_out_type(OutType::kExact, spec_of(made.to_tensor()), call.targets[i].to_tensor());
     prepare_out(spec_of(made.to_tensor()), call.targets[i].to_tensor());
   }
   return call.result();

@@ -96,7 +96,9 @@ struct Forms<meta, into, aliasing_is_safe, out_type, TensorSpec (*)(A...)> {
     return target;
   }
   static constexpr KernelSet set() {
-    KernelSet forms{.functional = function<functional>(), .out = function<out>()};
+    KernelSet forms{.functional = function<functional>(),
+                    .out = function<out>(),
+                    .out_type_is_exact = out_type == OutType::kExact};
     if constexpr (sizeof...(A) > 0)
       if constexpr (std::same_as<std::remove_cvref_t<std::tuple_element_t<0, std::tuple<A...>>>, Tensor>)
         forms.inplace = function<inplace>();
@@ -133,7 +135,11 @@ struct Forms<meta, into, aliasing_is_safe, out_type, std::tuple<S...> (*)(A...)>
         results);
     return Results(targets...);
   }
-  static constexpr KernelSet set() { return {.functional = function<functional>(), .out = function<out>()}; }
+  static constexpr KernelSet set() {
+    return {.functional = function<functional>(),
+            .out = function<out>(),
+            .out_type_is_exact = out_type == OutType::kExact};
+  }
 };
 
 // A kernel that makes its own result: the other forms copy it.
@@ -161,7 +167,9 @@ struct Copied<fn, out_type, Tensor (*)(A...)> {
     return target;
   }
   static constexpr KernelSet set() {
-    KernelSet forms{.functional = function<fn>(), .out = function<out>()};
+    KernelSet forms{.functional = function<fn>(),
+                    .out = function<out>(),
+                    .out_type_is_exact = out_type == OutType::kExact};
     if constexpr (sizeof...(A) > 0)
       if constexpr (std::same_as<std::remove_cvref_t<std::tuple_element_t<0, std::tuple<A...>>>, Tensor>)
         forms.inplace = function<inplace>();
@@ -267,9 +275,9 @@ constexpr KernelSet structured() {
   return structured_detail::Forms<+meta, +into, aliasing_is_safe, out_type>::set();
 }
 // The same where an out= tensor must have the result's own type.
-template <auto meta, auto into>
+template <auto meta, auto into, bool aliasing_is_safe = false>
 constexpr KernelSet structured_exact() {
-  return structured<meta, into, false, OutType::kExact>();
+  return structured<meta, into, aliasing_is_safe, OutType::kExact>();
 }
 
 // All forms from a kernel that returns its result.

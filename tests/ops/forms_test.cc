@@ -2,6 +2,7 @@
 // dense one, and a decomposition with the kernel.
 #include "ops/gradient_support.h"
 #include "ops/support/type_promotion.h"
+#include "weft/ops/fake.h"
 
 namespace weft::table {
 namespace {
@@ -171,6 +172,34 @@ TEST(Out, FillsATensorOfAnyLayout) {
   expect_only(check_samples(has_out, [](const Case& one,
                                         std::vector<std::string>& texts) { check_out(one, false, texts); }),
               {});
+}
+
+// What an out= call says to targets of a wider type, and whether they are then as they should be.
+std::string answer_to_wider_targets(const Case& one, FunctionRef<Tensor(const Tensor&)> place) {
+  const Operator& out = *form_of(*one.op, OpForm::kOut);
+  std::vector<Value> args = one.args();
+  std::vector<Tensor> outs;
+  for (const Tensor& result : tensors_in(call_without_grad(*one.op, map_tensors(args, duplicate)))) {
+    DType wider = result.dtype() < kFloat32 ? kFloat64 : kComplex128;
+    outs.push_back(place(allocate_contiguous(result.sizes(), wider)));
+  }
+  try {
+    call_without_grad(out, with_outs(*one.op, out, map_tensors(args, place), outs));
+  } catch (const UserError&) {
+    return "refused";
+  }
+  return "converted";
+}
+
+TEST(Out, OfAWiderTypeIsTheSameToFakeTensors) {
+  auto check = [](const Case& one, std::vector<std::string>& texts) {
+    std::string real = answer_to_wider_targets(one, [](const Tensor& t) { return t; });
+    std::string fake = answer_to_wider_targets(
+        one, [](const Tensor& t) { return FakeMode({.allow_real_inputs = true}).fake_of(t); });
+    if (real != fake) texts.push_back(fmt::format("real tensors are {}, fake ones {}", real, fake));
+  };
+  auto wanted = [](const Operator& op) { return has_out(op) && !op.has(Traits::kDataDependent); };
+  expect_only(check_samples(wanted, check), {});
 }
 
 // --- layouts -----------------------------------------------------------------------------------------------

@@ -68,6 +68,7 @@ constexpr Function function() {
 // The kernels of an operator's three forms.
 struct KernelSet {
   Function functional, inplace, out;
+  bool out_type_is_exact = false;  // an out= tensor of another type is refused, not converted to
 };
 
 // --- derivatives -----------------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ WEFT_OPERATOR(flip) = {
     .out = "aten::flip.out(Tensor self, int[] dims, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&flip_meta>(),
-    .kernel = structured<&flip_meta, &flip_into>(),
+    .kernel = structured_exact<&flip_meta, &flip_into>(),
     .vjp = {.rule =
                 [](const Vjp& v) {
                   auto holder = boxing::Unboxed<IntSpan>(v.arg(1));

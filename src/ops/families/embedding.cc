@@ -97,7 +97,7 @@ WEFT_OPERATOR(embedding) = {
         "scale_grad_by_freq=False, bool sparse=False, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&embedding_meta>(),
-    .kernel = structured<&embedding_meta, &embedding_into>(),
+    .kernel = structured_exact<&embedding_meta, &embedding_into>(),
     // A gradient that PyTorch keeps sparse has the same values.
     .vjp = {.saves = inputs(1) | sizes(0),
             .rule =
@@ -123,7 +123,7 @@ WEFT_OPERATOR(embedding_dense_backward) = {
         "padding_idx, bool scale_grad_by_freq, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&embedding_backward_meta>(),
-    .kernel = structured<&embedding_backward_meta, &embedding_backward_into>(),
+    .kernel = structured_exact<&embedding_backward_meta, &embedding_backward_into>(),
     .vjp = {.saves = inputs(1) | sizes(0),
             .rule =
                 [](const Vjp& v) {

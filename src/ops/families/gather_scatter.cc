@@ -237,7 +237,7 @@ WEFT_OPERATOR(scatter_src) = {
         "aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> "
         "Tensor(a!)",
     .meta = function<&scatter_meta>(),
-    .kernel = structured<&scatter_meta, &scatter_into, true>(),
+    .kernel = structured_exact<&scatter_meta, &scatter_into, true>(),
     .vjp = {.saves = inputs(2),
             .rule =
                 [](const Vjp& v) {
@@ -256,7 +256,7 @@ WEFT_OPERATOR(scatter_value) = {
         "aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out) -> "
         "Tensor(a!)",
     .meta = function<&scatter_value_meta>(),
-    .kernel = structured<&scatter_value_meta, &scatter_value_into, true>(),
+    .kernel = structured_exact<&scatter_value_meta, &scatter_value_into, true>(),
     .vjp = {.saves = inputs(2),
             .rule =
                 [](const Vjp& v) {
@@ -276,7 +276,7 @@ WEFT_OPERATOR(scatter_reduce) = {
         "out) -> Tensor(a!)",
     .traits = Traits::kNotDifferentiable,
     .meta = function<&scatter_reduce_meta>(),
-    .kernel = structured<&scatter_reduce_meta, &scatter_reduce_into, true>(),
+    .kernel = structured_exact<&scatter_reduce_meta, &scatter_reduce_into, true>(),
     .batch = along_batch<0, 2, 3>,
     .samples = [] { return Samples{{"add", {f64({3, 4}), 1, i64({3, 2}, 0, 4), f64({3, 2}), "add"}}}; },
 };
@@ -293,7 +293,7 @@ WEFT_OPERATOR(scatter_value_reduce) = {
         "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kNotDifferentiable,
     .meta = function<&scatter_value_reduce_meta>(),
-    .kernel = structured<&scatter_value_reduce_meta, &scatter_value_reduce_into, true>(),
+    .kernel = structured_exact<&scatter_value_reduce_meta, &scatter_value_reduce_into, true>(),
     .batch = along_batch<0, 2>,
     .samples = [] { return Samples{{"multiply", {f64({3, 4}), 1, i64({3, 2}, 0, 4), 2.0, "multiply"}}}; },
 };
@@ -306,7 +306,7 @@ WEFT_OPERATOR(scatter_add) = {
         "Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&scatter_add_meta>(),
-    .kernel = structured<&scatter_add_meta, &scatter_add_into, true>(),
+    .kernel = structured_exact<&scatter_add_meta, &scatter_add_into, true>(),
     .vjp = {.saves = inputs(2),
             .rule =
                 [](const Vjp& v) {

@@ -123,7 +123,7 @@ WEFT_OPERATOR(index_select) = {
     .out = "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&index_select_meta>(),
-    .kernel = structured<&index_select_meta, &index_select_into>(),
+    .kernel = structured_exact<&index_select_meta, &index_select_into>(),
     .vjp = {.saves = inputs(2) | sizes(0),
             .rule =
                 [](const Vjp& v) {
@@ -157,7 +157,7 @@ WEFT_OPERATOR(index_add) = {
         "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&index_add_meta>(),
-    .kernel = structured<&index_add_meta, &index_add_into, true>(),
+    .kernel = structured_exact<&index_add_meta, &index_add_into, true>(),
     .vjp = {.saves = inputs(2) | sizes(3),
             .rule =
                 [](const Vjp& v) {

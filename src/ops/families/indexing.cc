@@ -458,7 +458,7 @@ WEFT_OPERATOR(index_put) = {
         "aten::index_put.out(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, *, "
         "Tensor(a!) out) -> Tensor(a!)",
     .meta = function<&index_put_meta>(),
-    .kernel = structured<&index_put_meta, &index_put_into, true>(),
+    .kernel = structured_exact<&index_put_meta, &index_put_into, true>(),
     .vjp = {.saves = inputs(1), .rule = index_put_vjp},
     .batch = index_put_batch,
     .samples = index_put_samples,

@@ -207,7 +207,7 @@ WEFT_OPERATOR(masked_scatter) = {
     .out =
         "aten::masked_scatter.out(Tensor self, Tensor mask, Tensor source, *, Tensor(a!) out) -> Tensor(a!)",
     .meta = function<&masked_scatter_meta>(),
-    .kernel = structured<&masked_scatter_meta, &masked_scatter_into>(),
+    .kernel = structured_exact<&masked_scatter_meta, &masked_scatter_into>(),
     .vjp = {.saves = inputs(1) | sizes(2),
             .rule =
                 [](const Vjp& v) {

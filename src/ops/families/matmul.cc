@@ -306,7 +306,7 @@ WEFT_OPERATOR(mm) = {
     .out = "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear | Traits::kAutocastNarrow,
     .meta = function<&mm_meta>(),
-    .kernel = structured<&mm_meta, &mm_into>(),
+    .kernel = structured_exact<&mm_meta, &mm_into>(),
     .vjp = {.saves = inputs(0, 1),
             .rule =
                 [](const Vjp& v) {
@@ -334,7 +334,7 @@ WEFT_OPERATOR(addmm) = {
         "out) -> Tensor(a!)",
     .traits = Traits::kAutocastNarrow,
     .meta = function<&addmm_meta>(),
-    .kernel = structured<&addmm_meta, &addmm_into>(),
+    .kernel = structured_exact<&addmm_meta, &addmm_into>(),
     .vjp = {.saves = inputs(1, 2),
             .rule =
                 [](const Vjp& v) {
@@ -356,7 +356,7 @@ WEFT_OPERATOR(bmm) = {
     .out = "aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear | Traits::kAutocastNarrow,
     .meta = function<&bmm_meta>(),
-    .kernel = structured<&bmm_meta, &bmm_into>(),
+    .kernel = structured_exact<&bmm_meta, &bmm_into>(),
     .vjp = {.saves = inputs(0, 1),
             .rule =
                 [](const Vjp& v) {
@@ -383,7 +383,7 @@ WEFT_OPERATOR(baddbmm) = {
         "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kAutocastNarrow,
     .meta = function<&baddbmm_meta>(),
-    .kernel = structured<&baddbmm_meta, &baddbmm_into>(),
+    .kernel = structured_exact<&baddbmm_meta, &baddbmm_into>(),
     .vjp = {.saves = inputs(1, 2),
             .rule =
                 [](const Vjp& v) {
@@ -413,7 +413,7 @@ WEFT_OPERATOR(addmv) = {
         "out) -> Tensor(a!)",
     .traits = Traits::kAutocastNarrow,
     .meta = function<&addmv_meta>(),
-    .kernel = structured<&addmv_meta, &addmv_into>(),
+    .kernel = structured_exact<&addmv_meta, &addmv_into>(),
     .vjp = {.saves = inputs(1, 2),
             .rule =
                 [](const Vjp& v) {

@@ -1,6 +1,6 @@
 // Sums, means, extremes and truth over dims.
-#include "ops/support/family.h"
 #include "ops/support/reduction.h"
+#include "ops/support/family.h"
 
 namespace weft::ops {
 namespace {
@@ -16,20 +16,27 @@ DType sum_type(const Tensor& self, const MaybeType& dtype) {
   if (dtype) return *dtype;
   return self.dtype() <= kInt64 ? kInt64 : self.dtype();
 }
-uint64_t mask_of(const Tensor& self, const OptionalIntSpan& dim) { return dim_mask(dim ? *dim : IntSpan(), self.dim()); }
+uint64_t mask_of(const Tensor& self, const OptionalIntSpan& dim) {
+  return dim_mask(dim ? *dim : IntSpan(), self.dim());
+}
 
 TensorSpec sum_dim_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype) {
   return reduced_spec(self, mask_of(self, dim), keepdim, sum_type(self, dtype));
 }
 void sum_dim_into(const Tensor& self, OptionalIntSpan dim, bool, MaybeType dtype, const Tensor& out) {
-  run_reduction(cpu::kSum, sum_type(self, dtype) <= kInt64 ? kInt64 : sum_type(self, dtype), self, mask_of(self, dim), {&out});
+  run_reduction(cpu::kSum, sum_type(self, dtype) <= kInt64 ? kInt64 : sum_type(self, dtype), self,
+                mask_of(self, dim), {&out});
 }
 TensorSpec sum_meta(const Tensor& self, MaybeType dtype) { return sum_dim_meta(self, {}, false, dtype); }
-void sum_into(const Tensor& self, MaybeType dtype, const Tensor& out) { sum_dim_into(self, {}, false, dtype, out); }
+void sum_into(const Tensor& self, MaybeType dtype, const Tensor& out) {
+  sum_dim_into(self, {}, false, dtype, out);
+}
 
 DType mean_type(const Tensor& self, const MaybeType& dtype) {
   DType type = dtype.value_or(self.dtype());
-  require(is_floating(type) || is_complex(type), "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
+  require(is_floating(type) || is_complex(type),
+          "mean(): could not infer output dtype. Input dtype must be either a floating point or complex "
+          "dtype. Got: {}",
           dtype_name(type));
   return type;
 }
@@ -40,7 +47,9 @@ void mean_dim_into(const Tensor& self, OptionalIntSpan dim, bool, MaybeType dtyp
   run_reduction(cpu::kMean, mean_type(self, dtype), self, mask_of(self, dim), {&out});
 }
 TensorSpec mean_meta(const Tensor& self, MaybeType dtype) { return mean_dim_meta(self, {}, false, dtype); }
-void mean_into(const Tensor& self, MaybeType dtype, const Tensor& out) { mean_dim_into(self, {}, false, dtype, out); }
+void mean_into(const Tensor& self, MaybeType dtype, const Tensor& out) {
+  mean_dim_into(self, {}, false, dtype, out);
+}
 
 // How many elements go into one result.
 SymInt reduced_count(SymIntSpan sizes, uint64_t mask) {
@@ -57,10 +66,14 @@ struct Extreme {
     require(!self.is_complex(), "{}(): not implemented for {}", kernel.name, dtype_name(self.dtype()));
     uint64_t mask = dim_mask(dim, self.dim());
     if (dim.empty() && self.dim() > 0)
-      require(!guard_or(self.numel() == 0, false), "{}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.",
+      require(!guard_or(self.numel() == 0, false),
+              "{}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
+              "dim with the 'dim' argument.",
               kernel.name);
     for (size_t d = 0; d < static_cast<size_t>(self.dim()); ++d)
-      if (mask >> d & 1) require(!guard_or(self.sizes()[d] == 0, false), "{}(): Expected reduction dim {} to have non-zero size.", kernel.name, d);
+      if (mask >> d & 1)
+        require(!guard_or(self.sizes()[d] == 0, false),
+                "{}(): Expected reduction dim {} to have non-zero size.", kernel.name, d);
     return mask;
   }
   static TensorSpec meta(const Tensor& self, IntSpan dim, bool keepdim) {
@@ -88,7 +101,8 @@ Grads extreme_vjp(const Vjp& v) {
 // Sums over the dims that broadcasting would have made of `size`.
 Tensor sum_to_size_composite(const Tensor& self, SymIntSpan size) {
   auto rank = static_cast<size_t>(self.dim());
-  if (size.size() > rank) fail("size {} is not expandable to size {}.", describe_sizes(size), describe_sizes(self.sizes()));
+  if (size.size() > rank)
+    fail("size {} is not expandable to size {}.", describe_sizes(size), describe_sizes(self.sizes()));
   if (size.empty()) return sum(self);
   size_t extra = rank - size.size();
   Ints dims;
@@ -105,7 +119,8 @@ Tensor sum_to_size_composite(const Tensor& self, SymIntSpan size) {
       continue;
     }
     // Sizes that only data can tell are taken for equal, and checked when the program runs.
-    if ((have == want).hint()) fail("size {} is not expandable to size {}.", describe_sizes(size), describe_sizes(self.sizes()));
+    if ((have == want).hint())
+      fail("size {} is not expandable to size {}.", describe_sizes(size), describe_sizes(self.sizes()));
     check(have == want, "sum_to_size: the sizes must be equal");
   }
   if (dims.empty()) return alias(self);
@@ -113,7 +128,9 @@ Tensor sum_to_size_composite(const Tensor& self, SymIntSpan size) {
   return extra ? view(summed, size) : summed;
 }
 
-uint64_t any_mask(const Tensor& self, const OptionalIntSpan& dim) { return dim_mask(dim ? *dim : IntSpan(), self.dim(), !dim); }
+uint64_t any_mask(const Tensor& self, const OptionalIntSpan& dim) {
+  return dim_mask(dim ? *dim : IntSpan(), self.dim(), !dim);
+}
 DType truth_type(const Tensor& self) { return self.dtype() == kUInt8 ? kUInt8 : kBool; }
 template <const cpu::ReductionKernel& kernel>
 struct Truth {
@@ -125,8 +142,12 @@ struct Truth {
   }
   static TensorSpec meta(const Tensor& self) { return dims_meta(self, {}, false); }
   static void into(const Tensor& self, const Tensor& out) { dims_into(self, {}, false, out); }
-  static TensorSpec dim_meta(const Tensor& self, int64_t dim, bool keepdim) { return dims_meta(self, IntSpan(&dim, 1), keepdim); }
-  static void dim_into(const Tensor& self, int64_t dim, bool keepdim, const Tensor& out) { dims_into(self, IntSpan(&dim, 1), keepdim, out); }
+  static TensorSpec dim_meta(const Tensor& self, int64_t dim, bool keepdim) {
+    return dims_meta(self, IntSpan(&dim, 1), keepdim);
+  }
+  static void dim_into(const Tensor& self, int64_t dim, bool keepdim, const Tensor& out) {
+    dims_into(self, IntSpan(&dim, 1), keepdim, out);
+  }
 };
 using Any = Truth<cpu::kAny>;
 using All = Truth<cpu::kAll>;
@@ -159,7 +180,12 @@ Batched whole_truth_batch(const Batch& call) {
 }
 
 Value list(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
-Samples whole_samples() { return {{"matrix", {f64({3, 4})}}, {"scalar", {f64({})}}, {"empty", {f64({0, 2})}}, {"transposed", {transposed(f64({3, 4}))}}}; }
+Samples whole_samples() {
+  return {{"matrix", {f64({3, 4})}},
+          {"scalar", {f64({})}},
+          {"empty", {f64({0, 2})}},
+          {"transposed", {transposed(f64({3, 4}))}}};
+}
 
 }  // namespace
 
@@ -175,19 +201,31 @@ WEFT_OPERATOR(sum) = {
 };
 
 WEFT_OPERATOR(sum_dim) = {
-    .schema = "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    .out = "aten::sum.IntList_out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    .schema =
+        "aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> "
+        "Tensor",
+    .out =
+        "aten::sum.IntList_out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, "
+        "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kLinear,
     .meta = function<&sum_dim_meta>(),
     .kernel = structured<&sum_dim_meta, &sum_dim_into>(),
     .vjp = {.saves = sizes(0),
-            .rule = [](const Vjp& v) {
-              auto dims = boxing::Unboxed<OptionalIntSpan>(v.arg(1));
-              OptionalIntSpan dim = dims.get();
-              return Grads{restore_reduced(v.grad(), v.sizes(0), dim ? *dim : IntSpan(), v.arg<bool>(2))};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  auto dims = boxing::Unboxed<OptionalIntSpan>(v.arg(1));
+                  OptionalIntSpan dim = dims.get();
+                  return Grads{restore_reduced(v.grad(), v.sizes(0), dim ? *dim : IntSpan(), v.arg<bool>(2))};
+                }},
     .batch = dims_batch<1>,
-    .samples = [] { return Samples{{"row", {f64({3, 4}), list({1})}}, {"keep", {f64({3, 4}), list({0}), true}}, {"both", {f64({2, 3, 4}), list({0, -1})}}, {"none", {f64({2, 3}), Value()}}, {"integers", {i64({3}), list({0})}}}; },
+    .samples =
+        [] {
+          return Samples{{"row", {f64({3, 4}), list({1})}},
+                         {"keep", {f64({3, 4}), list({0}), true}},
+                         {"both", {f64({2, 3, 4}), list({0, -1})}},
+                         {"none", {f64({2, 3}), Value()}},
+                         {"integers", {i64({3}), list({0})}}};
+        },
 };
 
 WEFT_OPERATOR(mean) = {
@@ -196,26 +234,41 @@ WEFT_OPERATOR(mean) = {
     .traits = Traits::kReduction | Traits::kLinear,
     .meta = function<&mean_meta>(),
     .kernel = structured<&mean_meta, &mean_into>(),
-    .vjp = {.saves = sizes(0), .rule = [](const Vjp& v) { return Grads{expand(v.grad(), v.sizes(0)) / Scalar(reduced_count(v.sizes(0), ~uint64_t{0}))}; }},
+    .vjp = {.saves = sizes(0),
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{expand(v.grad(), v.sizes(0)) /
+                               Scalar(reduced_count(v.sizes(0), ~uint64_t{0}))};
+                }},
     .batch = whole_mean_batch,
     .samples = whole_samples,
 };
 
 WEFT_OPERATOR(mean_dim) = {
-    .schema = "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-    .out = "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
+    .schema =
+        "aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    .out =
+        "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) "
+        "out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kLinear,
     .meta = function<&mean_dim_meta>(),
     .kernel = structured<&mean_dim_meta, &mean_dim_into>(),
     .vjp = {.saves = sizes(0),
-            .rule = [](const Vjp& v) {
-              auto holder = boxing::Unboxed<OptionalIntSpan>(v.arg(1));
-              IntSpan dims = holder.get() ? *holder.get() : IntSpan();
-              SymInt count = reduced_count(v.sizes(0), dim_mask(dims, static_cast<int64_t>(v.sizes(0).size())));
-              return Grads{restore_reduced(v.grad(), v.sizes(0), dims, v.arg<bool>(2)) / Scalar(count)};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  auto holder = boxing::Unboxed<OptionalIntSpan>(v.arg(1));
+                  IntSpan dims = holder.get() ? *holder.get() : IntSpan();
+                  SymInt count =
+                      reduced_count(v.sizes(0), dim_mask(dims, static_cast<int64_t>(v.sizes(0).size())));
+                  return Grads{restore_reduced(v.grad(), v.sizes(0), dims, v.arg<bool>(2)) / Scalar(count)};
+                }},
     .batch = dims_batch<1>,
-    .samples = [] { return Samples{{"row", {f64({3, 4}), list({1})}}, {"keep", {f64({3, 4}), list({0}), true}}, {"all", {f64({2, 3}), Value()}}}; },
+    .samples =
+        [] {
+          return Samples{{"row", {f64({3, 4}), list({1})}},
+                         {"keep", {f64({3, 4}), list({0}), true}},
+                         {"all", {f64({2, 3}), Value()}}};
+        },
 };
 
 WEFT_OPERATOR(amax) = {
@@ -223,10 +276,16 @@ WEFT_OPERATOR(amax) = {
     .out = "aten::amax.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction,
     .meta = function<&Amax::meta>(),
-    .kernel = structured<&Amax::meta, &Amax::into>(),
+    .kernel = structured_exact<&Amax::meta, &Amax::into>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = extreme_vjp},
     .batch = dims_batch<1>,
-    .samples = [] { return Samples{{"row", {f64({3, 4}), list({1})}}, {"keep", {f64({3, 4}), list({0}), true}}, {"all", {f64({2, 3})}}, {"integers", {i64({2, 5}), list({-1})}}}; },
+    .samples =
+        [] {
+          return Samples{{"row", {f64({3, 4}), list({1})}},
+                         {"keep", {f64({3, 4}), list({0}), true}},
+                         {"all", {f64({2, 3})}},
+                         {"integers", {i64({2, 5}), list({-1})}}};
+        },
 };
 
 WEFT_OPERATOR(amin) = {
@@ -234,10 +293,16 @@ WEFT_OPERATOR(amin) = {
     .out = "aten::amin.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction,
     .meta = function<&Amin::meta>(),
-    .kernel = structured<&Amin::meta, &Amin::into>(),
+    .kernel = structured_exact<&Amin::meta, &Amin::into>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = extreme_vjp},
     .batch = dims_batch<1>,
-    .samples = [] { return Samples{{"row", {f64({3, 4}), list({1})}}, {"keep", {f64({3, 4}), list({0}), true}}, {"all", {f64({2, 3})}}, {"integers", {i64({2, 5}), list({-1})}}}; },
+    .samples =
+        [] {
+          return Samples{{"row", {f64({3, 4}), list({1})}},
+                         {"keep", {f64({3, 4}), list({0}), true}},
+                         {"all", {f64({2, 3})}},
+                         {"integers", {i64({2, 5}), list({-1})}}};
+        },
 };
 
 WEFT_OPERATOR(all) = {
@@ -262,7 +327,9 @@ WEFT_OPERATOR(all_dim) = {
 
 WEFT_OPERATOR(all_dims) = {
     .schema = "aten::all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    .out = "aten::all.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::all.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out) -> "
+        "Tensor(a!)",
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&All::dims_meta>(),
     .kernel = structured<&All::dims_meta, &All::dims_into>(),
@@ -273,7 +340,12 @@ WEFT_OPERATOR(all_dims) = {
 WEFT_OPERATOR(sum_to_size) = {
     .schema = "aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor",
     .composite = {.functional = function<&sum_to_size_composite>()},
-    .samples = [] { return Samples{{"leading", {f64({2, 3}), list({3})}}, {"inner", {f64({2, 3}), list({2, 1})}}, {"same", {f64({2}), list({2})}}}; },
+    .samples =
+        [] {
+          return Samples{{"leading", {f64({2, 3}), list({3})}},
+                         {"inner", {f64({2, 3}), list({2, 1})}},
+                         {"same", {f64({2}), list({2})}}};
+        },
 };
 
 WEFT_OPERATOR(any) = {
@@ -298,7 +370,9 @@ WEFT_OPERATOR(any_dim) = {
 
 WEFT_OPERATOR(any_dims) = {
     .schema = "aten::any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
-    .out = "aten::any.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::any.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out) -> "
+        "Tensor(a!)",
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Any::dims_meta>(),
     .kernel = structured<&Any::dims_meta, &Any::dims_into>(),

@@ -37,14 +37,16 @@ struct Softmax {
   static constexpr const char* kName = kind == SoftmaxKind::kSoftmax ? "softmax" : "log_softmax";
   static TensorSpec meta(const Tensor& self, int64_t dim, bool half_to_float) {
     normalize_dim(dim, self.dim());
-    require(is_floating(self.dtype()), "\"{}_lastdim_kernel_impl\" not implemented for '{}'", kName, dtype_name(self.dtype()));
+    require(is_floating(self.dtype()), "\"{}_lastdim_kernel_impl\" not implemented for '{}'", kName,
+            dtype_name(self.dtype()));
     require(!half_to_float, "{} with half to float conversion is not supported on CPU", kName);
     return contiguous_spec(self.sizes(), self.dtype(), self.device());
   }
   static void into(const Tensor& self, int64_t dim, bool, const Tensor& out) {
     Tensor in = dense(self, self.dtype());
     into_dense(out, [&](const Tensor& memory) {
-      cpu::softmax(kind, shape_around(self, dim), static_cast<const char*>(in.raw_data()), in.dtype(), static_cast<char*>(memory.raw_data()), memory.dtype());
+      cpu::softmax(kind, shape_around(self, dim), static_cast<const char*>(in.raw_data()), in.dtype(),
+                   static_cast<char*>(memory.raw_data()), memory.dtype());
     });
   }
   static TensorSpec backward_meta(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
@@ -54,7 +56,8 @@ struct Softmax {
   static void backward_into(const Tensor& grad, const Tensor& output, int64_t dim, DType, const Tensor& out) {
     Tensor g = dense(grad, output.dtype()), y = dense(output, output.dtype());
     into_dense(out, [&](const Tensor& memory) {
-      cpu::softmax_backward(kind, shape_around(output, dim), static_cast<const char*>(g.raw_data()), static_cast<const char*>(y.raw_data()), y.dtype(),
+      cpu::softmax_backward(kind, shape_around(output, dim), static_cast<const char*>(g.raw_data()),
+                            static_cast<const char*>(y.raw_data()), y.dtype(),
                             static_cast<char*>(memory.raw_data()), memory.dtype());
     });
   }
@@ -62,13 +65,18 @@ struct Softmax {
 using Plain = Softmax<SoftmaxKind::kSoftmax>;
 using Log = Softmax<SoftmaxKind::kLogSoftmax>;
 
-Tensor softmax_composite(const Tensor& self, int64_t dim, MaybeType dtype) { return _softmax(dtype ? self.to(*dtype) : self, dim, false); }
-Tensor log_softmax_composite(const Tensor& self, int64_t dim, MaybeType dtype) { return _log_softmax(dtype ? self.to(*dtype) : self, dim, false); }
+Tensor softmax_composite(const Tensor& self, int64_t dim, MaybeType dtype) {
+  return _softmax(dtype ? self.to(*dtype) : self, dim, false);
+}
+Tensor log_softmax_composite(const Tensor& self, int64_t dim, MaybeType dtype) {
+  return _log_softmax(dtype ? self.to(*dtype) : self, dim, false);
+}
 
 // (grad, output, dim, type): both tensors batched in front.
 Batched backward_batch(const Batch& call) {
   std::vector<Value> args(call.args().begin(), call.args().end());
-  Tensor grad = with_batch_first(call.tensor(0), call.batch_dim(0), call.batch_size()), output = with_batch_first(call.tensor(1), call.batch_dim(1), call.batch_size());
+  Tensor grad = with_batch_first(call.tensor(0), call.batch_dim(0), call.batch_size()),
+         output = with_batch_first(call.tensor(1), call.batch_dim(1), call.batch_size());
   bool scalar = grad.dim() == 1;
   args[0] = scalar ? unsqueeze(grad, 1) : grad;
   args[1] = scalar ? unsqueeze(output, 1) : output;
@@ -77,8 +85,15 @@ Batched backward_batch(const Batch& call) {
   return {scalar ? squeeze(result, 1) : result, {0}};
 }
 
-Samples forward_samples() { return {{"last", {f64({3, 4}), -1, false}}, {"first", {f64({3, 4}), 0, false}}, {"transposed", {transposed(f64({3, 4})), 1, false}}, {"scalar", {f64({}), 0, false}}}; }
-Samples backward_samples() { return {{"last", {f64({3, 4}), make({3, 4}, kFloat64, 0.01, 0.5), 1, kFloat64}}}; }
+Samples forward_samples() {
+  return {{"last", {f64({3, 4}), -1, false}},
+          {"first", {f64({3, 4}), 0, false}},
+          {"transposed", {transposed(f64({3, 4})), 1, false}},
+          {"scalar", {f64({}), 0, false}}};
+}
+Samples backward_samples() {
+  return {{"last", {f64({3, 4}), make({3, 4}, kFloat64, 0.01, 0.5), 1, kFloat64}}};
+}
 
 }  // namespace
 
@@ -87,70 +102,95 @@ WEFT_OPERATOR(softmax_kernel) = {
     .out = "aten::_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kAutocastWide,
     .meta = function<&Plain::meta>(),
-    .kernel = structured<&Plain::meta, &Plain::into>(),
+    .kernel = structured_exact<&Plain::meta, &Plain::into>(),
     .vjp = {.saves = outputs(0) | sizes(0),
-            .rule = [](const Vjp& v) { return Grads{_softmax_backward_data(v.grad(), v.output(), v.arg<int64_t>(1), v.shape(0).dtype)}; }},
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{
+                      _softmax_backward_data(v.grad(), v.output(), v.arg<int64_t>(1), v.shape(0).dtype)};
+                }},
     .batch = dim_batch<1>,
     .samples = forward_samples,
 };
 
 WEFT_OPERATOR(log_softmax_kernel) = {
     .schema = "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    .out = "aten::_log_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::_log_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kAutocastWide,
     .meta = function<&Log::meta>(),
-    .kernel = structured<&Log::meta, &Log::into>(),
+    .kernel = structured_exact<&Log::meta, &Log::into>(),
     .vjp = {.saves = outputs(0) | sizes(0),
-            .rule = [](const Vjp& v) { return Grads{_log_softmax_backward_data(v.grad(), v.output(), v.arg<int64_t>(1), v.shape(0).dtype)}; }},
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{
+                      _log_softmax_backward_data(v.grad(), v.output(), v.arg<int64_t>(1), v.shape(0).dtype)};
+                }},
     .batch = dim_batch<1>,
     .samples = forward_samples,
 };
 
 WEFT_OPERATOR(softmax_backward_data) = {
-    .schema = "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-    .out = "aten::_softmax_backward_data.out(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .schema =
+        "aten::_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> "
+        "Tensor",
+    .out =
+        "aten::_softmax_backward_data.out(Tensor grad_output, Tensor output, int dim, ScalarType "
+        "input_dtype, *, Tensor(a!) grad_input) -> Tensor(a!)",
     .meta = function<&Plain::backward_meta>(),
-    .kernel = structured<&Plain::backward_meta, &Plain::backward_into>(),
+    .kernel = structured_exact<&Plain::backward_meta, &Plain::backward_into>(),
     // With s = sum(grad * output): result = (grad - s) * output.
     .vjp = {.saves = inputs(0, 1),
-            .rule = [](const Vjp& v) {
-              int64_t dim = v.arg<int64_t>(2);
-              Tensor grad = v.input(0), output = v.input(1), g = v.grad();
-              Tensor to_output = v.wants(1) ? g * grad - g * sum(grad * output, {dim}, true) - sum(g * output, {dim}, true) * grad : Tensor();
-              return Grads{_softmax_backward_data(g, output, dim, grad.dtype()), to_output};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  int64_t dim = v.arg<int64_t>(2);
+                  Tensor grad = v.input(0), output = v.input(1), g = v.grad();
+                  Tensor to_output = v.wants(1) ? g * grad - g * sum(grad * output, {dim}, true) -
+                                                      sum(g * output, {dim}, true) * grad
+                                                : Tensor();
+                  return Grads{_softmax_backward_data(g, output, dim, grad.dtype()), to_output};
+                }},
     .batch = backward_batch,
     .samples = backward_samples,
 };
 
 WEFT_OPERATOR(log_softmax_backward_data) = {
-    .schema = "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-    .out = "aten::_log_softmax_backward_data.out(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype, *, Tensor(a!) out) -> Tensor(a!)",
+    .schema =
+        "aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType "
+        "input_dtype) -> Tensor",
+    .out =
+        "aten::_log_softmax_backward_data.out(Tensor grad_output, Tensor output, int dim, ScalarType "
+        "input_dtype, *, Tensor(a!) out) -> Tensor(a!)",
     .meta = function<&Log::backward_meta>(),
-    .kernel = structured<&Log::backward_meta, &Log::backward_into>(),
+    .kernel = structured_exact<&Log::backward_meta, &Log::backward_into>(),
     // result = grad - exp(output) * sum(grad).
     .vjp = {.saves = inputs(0, 1),
-            .rule = [](const Vjp& v) {
-              int64_t dim = v.arg<int64_t>(2);
-              Tensor grad = v.input(0), p = exp(v.input(1)), g = v.grad();
-              Tensor to_grad = g - sum(g * p, {dim}, true);
-              Tensor to_output = v.wants(1) ? -(g * p) * sum(grad, {dim}, true) : Tensor();
-              return Grads{to_grad, to_output};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  int64_t dim = v.arg<int64_t>(2);
+                  Tensor grad = v.input(0), p = exp(v.input(1)), g = v.grad();
+                  Tensor to_grad = g - sum(g * p, {dim}, true);
+                  Tensor to_output = v.wants(1) ? -(g * p) * sum(grad, {dim}, true) : Tensor();
+                  return Grads{to_grad, to_output};
+                }},
     .batch = backward_batch,
     .samples = backward_samples,
 };
 
 WEFT_OPERATOR(softmax_int) = {
     .schema = "aten::softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-    .out = "aten::softmax.int_out(Tensor self, int dim, ScalarType? dtype=None, *, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::softmax.int_out(Tensor self, int dim, ScalarType? dtype=None, *, Tensor(a!) out) -> "
+        "Tensor(a!)",
     .composite = composite<&softmax_composite>(),
     .samples = [] { return Samples{{"plain", {f64({3, 4}), 1}}, {"typed", {f32({3, 4}), 0, kFloat64}}}; },
 };
 
 WEFT_OPERATOR(log_softmax_int) = {
     .schema = "aten::log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
-    .out = "aten::log_softmax.int_out(Tensor self, int dim, ScalarType? dtype=None, *, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::log_softmax.int_out(Tensor self, int dim, ScalarType? dtype=None, *, Tensor(a!) out) -> "
+        "Tensor(a!)",
     .composite = composite<&log_softmax_composite>(),
     .samples = [] { return Samples{{"plain", {f64({3, 4}), 1}}}; },
 };
