@@ -119,6 +119,8 @@ const Tensor& copy_composed_out(const Tensor& out, const Tensor& result) {
 }
 
 void copy_values(const Tensor& target, const Tensor& source) {
+  // Nothing to copy may have no memory to point into.
+  if (target.plain_numel() == 0) return;
   Ints target_strides(target.plain_strides()), source_strides;
   auto rank = static_cast<size_t>(target.dim()), missing = rank - static_cast<size_t>(source.dim());
   for (size_t d = 0; d < rank; ++d) {
