@@ -257,7 +257,7 @@ void index_put_into(const Tensor& self, TensorSpan indices, const Tensor& values
   if (!accumulate && values.plain_numel() == 1 && is_full_mask(self, indices) && values.dim() <= 1) {
     require(values.dtype() == self.dtype(), kTypesDiffer, dtype_name(self.dtype()),
             dtype_name(values.dtype()));
-    Tensor number = alias_with(values, {}, {}, values.storage_offset());
+    Tensor number = alias_with(values, SymInts{}, SymInts{}, values.storage_offset());
     return run_pointwise(cpu::kWhere, self.dtype(), out, {&indices[0], &number, &self});
   }
   Tensor target = with_mask_dims(out, indices);
