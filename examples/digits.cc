@@ -49,7 +49,8 @@ Options parse(int argc, char** argv) {
     bool has_value = i + 1 < argc;
     if (word == "--epochs" && has_value) options.epochs = std::stoi(argv[++i]);
     else if (word == "--seed" && has_value) options.seed = std::stoull(argv[++i]);
-    else if (word.starts_with("--")) fail("unknown option {}; usage: weft-demo [DATA_FILE] [--epochs N] [--seed S]", word);
+    else if (word.starts_with("--"))
+      fail("unknown option {}; usage: weft-demo [DATA_FILE] [--epochs N] [--seed S]", word);
     else options.data = word;
   }
   return options;
@@ -93,8 +94,10 @@ void show_progress(int epoch, int epochs, int64_t step, int64_t steps, double lo
 
 int run(const Options& options) {
   DigitSplit split = split_digits(load_digits(options.data));
-  Tensor x = images(split.train), y = labels(split.train), test_x = images(split.test), test_y = labels(split.test);
-  std::printf("%lld handwritten digits to learn from, %lld to be tested on\n", static_cast<long long>(split.train.size()), static_cast<long long>(split.test.size()));
+  Tensor x = images(split.train), y = labels(split.train), test_x = images(split.test),
+         test_y = labels(split.test);
+  std::printf("%lld handwritten digits to learn from, %lld to be tested on\n",
+              static_cast<long long>(split.train.size()), static_cast<long long>(split.test.size()));
 
   manual_seed(options.seed);
   DigitNet net;
@@ -114,7 +117,8 @@ int run(const Options& options) {
     auto steps = (split.train.size() + batch_size - 1) / batch_size;
     double total = 0;
     for (int64_t step = 0; step < steps; ++step) {
-      auto first = order.begin() + step * batch_size, last = order.begin() + std::min<int64_t>((step + 1) * batch_size, split.train.size());
+      auto first = order.begin() + step * batch_size,
+           last = order.begin() + std::min<int64_t>((step + 1) * batch_size, split.train.size());
       auto [bx, by] = batch(x, y, {first, last});
       Tensor loss = cross_entropy_loss(net(bx), by);
       optimizer.zero_grad();
@@ -123,13 +127,18 @@ int run(const Options& options) {
       total += loss.item().to_double();
       show_progress(epoch, options.epochs, step + 1, steps, total / static_cast<double>(step + 1));
     }
-    std::printf("%sepoch %2d/%d  loss %.4f  test accuracy %.2f %%\n", isatty(STDOUT_FILENO) ? "\r\033[K" : "", epoch, options.epochs, total / static_cast<double>(steps),
+    std::printf("%sepoch %2d/%d  loss %.4f  test accuracy %.2f %%\n", isatty(STDOUT_FILENO) ? "\r\033[K" : "",
+                epoch, options.epochs, total / static_cast<double>(steps),
                 100 * accuracy(net, test_x, test_y));
   }
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   double reached = accuracy(net, test_x, test_y);
-  std::printf("\n%.2f %% of %lld unseen digits read right, after %.1f s of training\n", 100 * reached, static_cast<long long>(split.test.size()), seconds);
-  std::printf("\nTry next:\n  ./demo --epochs 20       train longer\n  examples/digits.cc        the program you just ran\n  docs/architecture.md      how a call travels through weft\n  ./test                    the tests\n");
+  std::printf("\n%.2f %% of %lld unseen digits read right, after %.1f s of training\n", 100 * reached,
+              static_cast<long long>(split.test.size()), seconds);
+  std::printf(
+      "\nTry next:\n  ./demo --epochs 20       train longer\n  examples/digits.cc        the program you "
+      "just ran\n  docs/architecture.md      how a call travels through weft\n  ./test                    "
+      "the tests\n");
   return reached >= 0.97 ? 0 : 1;
 }
 

@@ -31,8 +31,8 @@ namespace {
 // The state of one node in one run. Several threads may run over one graph, so it is not kept in the node.
 struct Task {
   GradNode* node;
-  uint32_t waiting = 0;   // gradients still to come from nodes that run before it
-  bool needed = true;     // lies on a way to a wanted input
+  uint32_t waiting = 0;  // gradients still to come from nodes that run before it
+  bool needed = true;    // lies on a way to a wanted input
   std::vector<Tensor> grads;
 };
 
@@ -141,7 +141,8 @@ class Run {
   // Accumulates in place when this run is the only owner of the sum so far.
   Tensor sum_of(const Tensor& held, const Tensor& grad) {
     bool sole = held.impl()->use_count() == 1 && held.storage()->use_count() == 1;
-    if (sole && !run_.create_graph && !run_.inherit_grad_mode && !(held.flags() & ~layer::kKernelDetour) && held.is_contiguous() && !grad.impl()->box)
+    if (sole && !run_.create_graph && !run_.inherit_grad_mode && !(held.flags() & ~layer::kKernelDetour) &&
+        held.is_contiguous() && !grad.impl()->box)
       return held.add_(grad);
     return held.add(grad);
   }
@@ -176,8 +177,8 @@ class Run {
     for (size_t i = 0; i < grads.size(); ++i)
       if (grads[i].defined() && is_differentiable(grads[i].dtype()))
         require(!grads[i].ne(grads[i]).any().item().to_bool(),
-                "Function '{}' returned nan values in its {}th output. The forward call was made{}", node.name(), i,
-                node.forward_trace ? *node.forward_trace : " outside of anomaly mode");
+                "Function '{}' returned nan values in its {}th output. The forward call was made{}",
+                node.name(), i, node.forward_trace ? *node.forward_trace : " outside of anomaly mode");
   }
 
   void execute(uint32_t number) {
@@ -191,7 +192,9 @@ class Run {
     if (has_post) result_grads = grads;
     std::vector<Tensor> out = [&] {
       if (!node->forward_trace) return node->apply(std::move(grads));
-      auto describe_call = [&] { return fmt::format("running the backward of {}, called{}", node->name(), *node->forward_trace); };
+      auto describe_call = [&] {
+        return fmt::format("running the backward of {}, called{}", node->name(), *node->forward_trace);
+      };
       While scope(describe_call);
       return node->apply(std::move(grads));
     }();

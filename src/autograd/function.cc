@@ -57,8 +57,7 @@ std::vector<Tensor> detail::gradients_of_tensors(const std::string& function,
   return gradients;
 }
 
-// --- the call
-// ---------------------------------------------------------------------------------------------------------
+// --- the call --------------------------------------------------------------------------------------------
 
 AppliedFunction& applied_function(Args args) {
   auto* applied = args[0].object_as<AppliedFunction>();
@@ -185,8 +184,7 @@ std::vector<Tensor> apply_function(Ref<CustomFunction> function, std::vector<Ten
   return tensors_in(dispatch::redispatch(custom_function_operator(), args));
 }
 
-// --- backward
-// -----------------------------------------------------------------------------------------------------------
+// --- backward --------------------------------------------------------------------------------------------
 
 CustomNode::CustomNode(Ref<CustomFunction> function, const std::vector<Tensor>& tensors)
     : function_(std::move(function)) {

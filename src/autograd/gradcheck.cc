@@ -12,7 +12,8 @@ namespace {
 // Fixed weights, none of them equal: the sum of weighted results has the gradients of all of them in it.
 Tensor weights_for(const Tensor& result, size_t number) {
   Tensor weights = empty(result.sizes(), result.dtype());
-  for (int64_t i = 0; i < weights.plain_numel(); ++i) weights.data<double>()[i] = 0.3 + std::sin(1.7 * static_cast<double>(i) + static_cast<double>(number));
+  for (int64_t i = 0; i < weights.plain_numel(); ++i)
+    weights.data<double>()[i] = 0.3 + std::sin(1.7 * static_cast<double>(i) + static_cast<double>(number));
   return weights;
 }
 
@@ -37,7 +38,8 @@ std::vector<Tensor> detached_copies(const std::vector<Tensor>& inputs) {
   return copies;
 }
 
-double numeric(const TensorsFunction& f, const std::vector<Tensor>& inputs, size_t input, int64_t element, double eps) {
+double numeric(const TensorsFunction& f, const std::vector<Tensor>& inputs, size_t input, int64_t element,
+               double eps) {
   auto shifted = [&](double by) {
     std::vector<Tensor> moved = detached_copies(inputs);
     Tensor flat = moved[input].detach().contiguous().clone();
@@ -56,7 +58,8 @@ void gradcheck(const TensorsFunction& f, const std::vector<Tensor>& given, const
   std::vector<size_t> numbers;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].requires_grad()) continue;
-    require(inputs[i].dtype() == kFloat64, "gradcheck: input {} is {}; finite differences need float64", i, describe(inputs[i]));
+    require(inputs[i].dtype() == kFloat64, "gradcheck: input {} is {}; finite differences need float64", i,
+            describe(inputs[i]));
     wanted.push_back(inputs[i]);
     numbers.push_back(i);
   }
@@ -74,18 +77,21 @@ void gradcheck(const TensorsFunction& f, const std::vector<Tensor>& given, const
     for (int64_t e = 0; e < analytic.plain_numel(); ++e) {
       double got = analytic.data<double>()[e], expected = numeric(f, inputs, numbers[k], e, options.eps);
       require(std::abs(got - expected) <= options.atol + options.rtol * std::abs(expected),
-              "gradcheck: the gradient of input {} at element {} is {}, but finite differences give {}", numbers[k], e, got, expected);
+              "gradcheck: the gradient of input {} at element {} is {}, but finite differences give {}",
+              numbers[k], e, got, expected);
     }
   }
 }
 
-void gradgradcheck(const TensorsFunction& f, const std::vector<Tensor>& given, const GradcheckOptions& options) {
+void gradgradcheck(const TensorsFunction& f, const std::vector<Tensor>& given,
+                   const GradcheckOptions& options) {
   TensorsFunction first = [&](const std::vector<Tensor>& inputs) {
     EnableGrad enable;
     std::vector<Tensor> leaves, wanted;
     for (const Tensor& input : inputs) {
       // A step of finite differences runs without gradients; the inner derivative needs them.
-      Tensor leaf = input.requires_grad() || input.dtype() != kFloat64 ? input : input.detach().set_requires_grad();
+      Tensor leaf =
+          input.requires_grad() || input.dtype() != kFloat64 ? input : input.detach().set_requires_grad();
       leaves.push_back(leaf);
       if (leaf.requires_grad()) wanted.push_back(leaf);
     }

@@ -22,8 +22,8 @@ void LeafNode::forget_variable() {
 
 namespace {
 
-// The first gradient becomes `.grad` itself where nobody else can write to it; otherwise a copy does. It takes
-// the layout of the variable when that is dense, as optimizers expect.
+// The first gradient becomes `.grad` itself where nobody else can write to it; otherwise a copy does. It
+// takes the layout of the variable when that is dense, as optimizers expect.
 Tensor first_gradient(const Tensor& variable, const Tensor& grad) {
   bool same_layout = true;
   if (variable.impl()->is_non_overlapping_and_dense())
@@ -32,7 +32,8 @@ Tensor first_gradient(const Tensor& variable, const Tensor& grad) {
   bool sole_owner = grad.impl()->use_count() <= 1 && grad.storage()->use_count() <= 1 && !grad.impl()->box;
   if (!is_grad_enabled() && sole_owner && same_layout && !grad.is_view()) return grad;
   if (same_layout) return is_grad_enabled() ? grad.clone() : autograd::shallow_copy(grad).clone();
-  Tensor copy = empty_strided(variable.sizes(), variable.strides(), grad.dtype(), std::nullopt, grad.device());
+  Tensor copy =
+      empty_strided(variable.sizes(), variable.strides(), grad.dtype(), std::nullopt, grad.device());
   copy.copy_(grad);
   return copy;
 }

@@ -65,7 +65,8 @@ namespace {
 TensorShape shape_of(const Value& value) {
   if (!value.is_tensor()) return {};
   const Tensor& tensor = value.tensor_ref();
-  return {tensor.dtype(), tensor.device(), SymInts(tensor.sizes()), SymInts(tensor.strides()), tensor.storage_offset()};
+  return {tensor.dtype(), tensor.device(), SymInts(tensor.sizes()), SymInts(tensor.strides()),
+          tensor.storage_offset()};
 }
 }  // namespace
 
@@ -164,7 +165,8 @@ std::vector<Tensor> OpNode::inputs(int argument) const {
   const TensorArgument& t = find(argument);
   std::vector<Tensor> list;
   for (uint16_t k = 0; k < t.count; ++k)
-    list.push_back(saved_inputs_[static_cast<size_t>(t.first + k)].unpack(Ref<GradNode>(const_cast<OpNode*>(this))));
+    list.push_back(
+        saved_inputs_[static_cast<size_t>(t.first + k)].unpack(Ref<GradNode>(const_cast<OpNode*>(this))));
   return list;
 }
 

@@ -30,8 +30,8 @@ class OpNode final : public GradNode, private Vjp {
  private:
   struct TensorArgument {
     uint16_t argument;
-    uint16_t first;     // its place among the flattened inputs
-    uint16_t count;     // 1, or the length of the list
+    uint16_t first;  // its place among the flattened inputs
+    uint16_t count;  // 1, or the length of the list
     bool is_list;
     bool given;
   };
@@ -52,12 +52,12 @@ class OpNode final : public GradNode, private Vjp {
   int count(int argument) const override;
 
   const Operator& op_;
-  SmallVector<Value, 4> values_;                 // the arguments that are not tensors
+  SmallVector<Value, 4> values_;  // the arguments that are not tensors
   SmallVector<TensorArgument, 3> tensors_;
-  SmallVector<SavedTensor, 2> saved_inputs_;     // by flattened place, where the rule declared them
+  SmallVector<SavedTensor, 2> saved_inputs_;  // by flattened place, where the rule declared them
   std::vector<SavedTensor> saved_outputs_;
   std::vector<TensorShape> shapes_;
-  std::vector<Tensor> grads_;                    // while the rule runs
+  std::vector<Tensor> grads_;  // while the rule runs
   bool released_ = false;
 };
 

@@ -76,11 +76,13 @@ Value record_inplace(const Operator& op, Args args, FunctionRef<Value(Args)> cal
   const Operator& functional = op.functional();
   size_t at = written_argument(op);
   const Tensor self = args[at].to_tensor();
-  require(!op.has(Traits::kGeometry), "{}: cannot resize variables that require grad, nor give them other memory; use detach() or NoGrad",
+  require(!op.has(Traits::kGeometry),
+          "{}: cannot resize variables that require grad, nor give them other memory; use detach() or NoGrad",
           op.name());
   check_inplace(self, true);
   if (functional.has(Traits::kNotDifferentiable) || !functional.def().vjp) {
-    require(functional.has(Traits::kNotDifferentiable), "{}: the derivative of the in-place form is not implemented", op.name());
+    require(functional.has(Traits::kNotDifferentiable),
+            "{}: the derivative of the in-place form is not implemented", op.name());
     return call_below(args);
   }
   auto node = make_ref<OpNode>(functional, args);
@@ -123,7 +125,8 @@ bool drops_history(const Operator& op) {
 }  // namespace
 
 Value record_call(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
-  if (const HigherOrder* higher_order = op.def().higher_order) return higher_order->autograd(op, args, call_below);
+  if (const HigherOrder* higher_order = op.def().higher_order)
+    return higher_order->autograd(op, args, call_below);
   if (drops_history(op)) {
     Value result = call_below(args);
     args[written_argument(op)].tensor_ref().impl()->forget_history();
@@ -131,8 +134,11 @@ Value record_call(const Operator& op, Args args, FunctionRef<Value(Args)> call_b
   }
   if (!is_grad_enabled() || !any_requires_grad(args)) return call_below(args);
   if (op.form() == OpForm::kOut)
-    fail("{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-         "requires grad.", op.schema().name);
+    fail(
+        "{}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+        "arguments "
+        "requires grad.",
+        op.schema().name);
   if (op.info().is_mutable) return record_inplace(op, args, call_below);
   if (op.has(Traits::kNotDifferentiable)) return call_below(args);
   if (!op.def().vjp) return record_not_implemented(op, args, call_below);

@@ -5,9 +5,9 @@
 
 namespace weft::autograd {
 
-// Runs `op` through `call_below` and puts the call on the tape of its arguments. The base layer and every grad
-// level use this one function: they differ only in what lies below. `call_below` takes and gives tensors of
-// this position, and returns a written argument as itself.
+// Runs `op` through `call_below` and puts the call on the tape of its arguments. The base layer and every
+// grad level use this one function: they differ only in what lies below. `call_below` takes and gives tensors
+// of this position, and returns a written argument as itself.
 Value record_call(const Operator& op, Args args, FunctionRef<Value(Args)> call_below);
 
 // Whether any argument that can carry a gradient requires one.

@@ -9,7 +9,8 @@ SavedTensor::SavedTensor(const Tensor& tensor, bool is_result)
     : version_(tensor.defined() ? tensor.version() : 0), is_result_(is_result) {
   if (!tensor.defined()) return;
   require(!tensor.is_inference(),
-          "Inference tensors cannot be saved for backward. To work around you can make a clone to use it in autograd; it is {}",
+          "Inference tensors cannot be saved for backward. To work around you can make a clone to use it in "
+          "autograd; it is {}",
           describe(tensor));
   requires_grad_ = tensor.requires_grad();
   const VariableMeta* meta = autograd::variable_meta_or_null(tensor);
@@ -26,11 +27,15 @@ SavedTensor::SavedTensor(const Tensor& tensor, bool is_result)
 void SavedTensor::check_version(const GradNode& owner) const {
   if (tensor_.version() == version_) return;
   std::string maker = is_result_ ? owner.name() : history_ ? history_.node->name() : "";
-  if (!maker.empty()) maker = fmt::format(", which is output {} of {},", is_result_ ? result_ : history_.result, maker);
-  fail("one of the variables needed for gradient computation has been modified by an inplace operation: [{}]{} is at "
-       "version {}; expected version {} instead. Hint: {} saved it; clone the tensor before writing to it, or use the "
-       "out-of-place operator.",
-       describe(tensor_), maker, tensor_.version(), version_, owner.name());
+  if (!maker.empty())
+    maker = fmt::format(", which is output {} of {},", is_result_ ? result_ : history_.result, maker);
+  fail(
+      "one of the variables needed for gradient computation has been modified by an inplace operation: "
+      "[{}]{} is at "
+      "version {}; expected version {} instead. Hint: {} saved it; clone the tensor before writing to it, or "
+      "use the "
+      "out-of-place operator.",
+      describe(tensor_), maker, tensor_.version(), version_, owner.name());
 }
 
 Tensor SavedTensor::unpack(const Ref<GradNode>& owner) const {

@@ -19,7 +19,7 @@ class SavedTensor {
  private:
   void check_version(const GradNode& owner) const;
 
-  Tensor tensor_;       // a leaf itself; otherwise a copy without history
+  Tensor tensor_;  // a leaf itself; otherwise a copy without history
   Edge history_;
   uint32_t version_ = 0;
   uint32_t result_ = 0;

@@ -12,8 +12,9 @@ void refresh_view_history(const Tensor& tensor);
 // take their new histories.
 void rebase_history(const Tensor& self, const Ref<GradNode>& node);
 
-// Refuses in-place calls whose gradient could not be right: on leaves, on views of leaves, on views made under
-// no_grad or by operators with several results. `op_requires_grad`: whether the result will require a gradient.
+// Refuses in-place calls whose gradient could not be right: on leaves, on views of leaves, on views made
+// under no_grad or by operators with several results. `op_requires_grad`: whether the result will require a
+// gradient.
 void check_inplace(const Tensor& self, bool op_requires_grad);
 
 }  // namespace weft::autograd

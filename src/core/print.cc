@@ -16,7 +16,8 @@ Scalar element(const Tensor& t, int64_t position) {
   return visit_dtype(t.dtype(), [&]<typename T>() {
     T value = *(static_cast<const T*>(t.storage()->data()) + position);
     Scalar scalar(value);
-    if (t.is_conj() && scalar.is_complex()) scalar = Complex<double>(scalar.to_complex().re, -scalar.to_complex().im);
+    if (t.is_conj() && scalar.is_complex())
+      scalar = Complex<double>(scalar.to_complex().re, -scalar.to_complex().im);
     if (t.is_neg()) scalar = scalar.is_complex() ? Scalar(-scalar.to_complex()) : Scalar(-scalar.to_double());
     return scalar;
   });
@@ -146,12 +147,14 @@ class Printer {
 std::string Tensor::to_string() const {
   if (!defined()) return "tensor(undefined)";
   if (!storage()->has_memory() || is_symbolic() || impl()->box)
-    return fmt::format("tensor(..., device='{}', size={}, dtype={})", device().to_string(), describe_sizes(sizes()), dtype_name(dtype()));
+    return fmt::format("tensor(..., device='{}', size={}, dtype={})", device().to_string(),
+                       describe_sizes(sizes()), dtype_name(dtype()));
   std::string text = "tensor(" + Printer(*this)();
   bool is_default = dtype() == kFloat32 || dtype() == kInt64 || dtype() == kBool || dtype() == kComplex64;
   if (plain_numel() == 0 && dim() != 1) text += fmt::format(", size={}", describe_sizes(sizes()));
   if (!device().is_cpu()) text += fmt::format(", device='{}'", device().to_string());
-  if (!is_default || (plain_numel() == 0 && dtype() != kFloat32)) text += fmt::format(", dtype={}", dtype_name(dtype()));
+  if (!is_default || (plain_numel() == 0 && dtype() != kFloat32))
+    text += fmt::format(", dtype={}", dtype_name(dtype()));
   if (requires_grad()) text += ", requires_grad=True";
   return text + ")";
 }

@@ -24,36 +24,40 @@ Scalar::Scalar(SymBool v) {
 }
 
 bool Scalar::to_bool() const {
-  return std::visit(Overloaded{[](bool v) { return v; }, [](int64_t v) { return v != 0; }, [](double v) { return v != 0; },
-                               [](Complex<double> v) { return v.re != 0 || v.im != 0; },
-                               [](const SymInt& v) { return guard(v != 0); },
-                               [](const SymFloat& v) { return static_cast<double>(v) != 0; },
-                               [](const SymBool& v) { return guard(v); }},
-                    value_);
-}
-
-int64_t Scalar::to_int() const {
   return std::visit(
-      Overloaded{[](bool v) { return int64_t{v}; }, [](int64_t v) { return v; },
-                 [](double v) {
-                   require(v >= -0x1p63 && v < 0x1p63, "value {} cannot be converted to type int64 without overflow", v);
-                   return static_cast<int64_t>(v);
-                 },
-                 [](Complex<double> v) {
-                   require(v.im == 0, "the complex number {}+{}j cannot be converted to an integer", v.re, v.im);
-                   return static_cast<int64_t>(v.re);
-                 },
-                 [](const SymInt& v) { return guard_int(v); },
-                 [](const SymFloat& v) { return static_cast<int64_t>(static_cast<double>(v)); },
-                 [](const SymBool& v) { return int64_t{guard(v)}; }},
+      Overloaded{[](bool v) { return v; }, [](int64_t v) { return v != 0; }, [](double v) { return v != 0; },
+                 [](Complex<double> v) { return v.re != 0 || v.im != 0; },
+                 [](const SymInt& v) { return guard(v != 0); },
+                 [](const SymFloat& v) { return static_cast<double>(v) != 0; },
+                 [](const SymBool& v) { return guard(v); }},
       value_);
 }
 
-double Scalar::to_double() const {
-  return std::visit(Overloaded{[](bool v) { return double(v); }, [](int64_t v) { return static_cast<double>(v); },
-                               [](double v) { return v; },
+int64_t Scalar::to_int() const {
+  return std::visit(Overloaded{[](bool v) { return int64_t{v}; }, [](int64_t v) { return v; },
+                               [](double v) {
+                                 require(v >= -0x1p63 && v < 0x1p63,
+                                         "value {} cannot be converted to type int64 without overflow", v);
+                                 return static_cast<int64_t>(v);
+                               },
                                [](Complex<double> v) {
-                                 require(v.im == 0, "the complex number {}+{}j cannot be converted to a real one", v.re,
+                                 require(v.im == 0,
+                                         "the complex number {}+{}j cannot be converted to an integer", v.re,
+                                         v.im);
+                                 return static_cast<int64_t>(v.re);
+                               },
+                               [](const SymInt& v) { return guard_int(v); },
+                               [](const SymFloat& v) { return static_cast<int64_t>(static_cast<double>(v)); },
+                               [](const SymBool& v) { return int64_t{guard(v)}; }},
+                    value_);
+}
+
+double Scalar::to_double() const {
+  return std::visit(Overloaded{[](bool v) { return double(v); },
+                               [](int64_t v) { return static_cast<double>(v); }, [](double v) { return v; },
+                               [](Complex<double> v) {
+                                 require(v.im == 0,
+                                         "the complex number {}+{}j cannot be converted to a real one", v.re,
                                          v.im);
                                  return v.re;
                                },
@@ -76,7 +80,8 @@ DType Scalar::dtype() const {
 
 std::string Scalar::to_string() const {
   return std::visit(Overloaded{[](bool v) { return std::string(v ? "True" : "False"); },
-                               [](int64_t v) { return fmt::format("{}", v); }, [](double v) { return fmt::format("{}", v); },
+                               [](int64_t v) { return fmt::format("{}", v); },
+                               [](double v) { return fmt::format("{}", v); },
                                [](Complex<double> v) { return fmt::format("({}{:+}j)", v.re, v.im); },
                                [](const auto& v) { return v.to_string(); }},
                     value_);

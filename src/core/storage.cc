@@ -32,14 +32,13 @@ Ref<Storage> Storage::borrow(void* data, size_t bytes, Device device, void (*rel
 }
 
 Storage::~Storage() {
-  if (release_)
-    release_(context_);
-  else if (data_)
-    allocator_for(device_).deallocate(data_, bytes_);
+  if (release_) release_(context_);
+  else if (data_) allocator_for(device_).deallocate(data_, bytes_);
 }
 
 void Storage::resize(size_t bytes) {
-  require(!release_, "resize: this storage of {} bytes is borrowed memory and cannot be resized; clone it first",
+  require(!release_,
+          "resize: this storage of {} bytes is borrowed memory and cannot be resized; clone it first",
           bytes_);
   if (!has_memory_) {
     bytes_ = bytes;

@@ -4,12 +4,18 @@
 
 namespace weft {
 
-SymInt Tensor::size(int64_t dim) const { return sizes()[static_cast<size_t>(normalize_dim(dim, this->dim()))]; }
-SymInt Tensor::stride(int64_t dim) const { return strides()[static_cast<size_t>(normalize_dim(dim, this->dim()))]; }
+SymInt Tensor::size(int64_t dim) const {
+  return sizes()[static_cast<size_t>(normalize_dim(dim, this->dim()))];
+}
+SymInt Tensor::stride(int64_t dim) const {
+  return strides()[static_cast<size_t>(normalize_dim(dim, this->dim()))];
+}
 
 void Tensor::refuse_symbolic() const {
-  unsupported("the sizes of {} are symbolic here, and plain integers were asked for; use sizes() instead of plain_sizes()",
-              describe(*this));
+  unsupported(
+      "the sizes of {} are symbolic here, and plain integers were asked for; use sizes() instead of "
+      "plain_sizes()",
+      describe(*this));
 }
 
 void* Tensor::checked_data(DType expected) const {
@@ -36,8 +42,9 @@ size_t bytes_reached(SymIntSpan sizes, SymIntSpan strides, DType dtype) {
     int64_t reach = 0;
     bool overflow = __builtin_mul_overflow(sizes[d].plain() - 1, strides[d].plain(), &reach);
     overflow |= __builtin_add_overflow(last, reach, &last);
-    require(!overflow && last <= INT64_MAX / 32, "a tensor of sizes {} and type {} needs more bytes than can be addressed",
-            describe_sizes(sizes), dtype_name(dtype));
+    require(!overflow && last <= INT64_MAX / 32,
+            "a tensor of sizes {} and type {} needs more bytes than can be addressed", describe_sizes(sizes),
+            dtype_name(dtype));
   }
   return static_cast<size_t>(last + 1) * static_cast<size_t>(item_size(dtype));
 }
@@ -79,8 +86,8 @@ Tensor alias_with(const Tensor& source, SymIntSpan sizes, SymIntSpan strides, co
 Tensor alias_with(const Tensor& source, SymInts&& sizes, SymInts&& strides, SymInt offset) {
   auto impl = make_ref<TensorImpl>(source.storage(), source.dtype(), source.device(), std::move(sizes),
                                    std::move(strides), std::move(offset));
-  constexpr uint32_t kept = tensor_flag::kConjugate | tensor_flag::kNegative | layer::kFake | layer::kKernelDetour |
-                            tensor_flag::kInference;
+  constexpr uint32_t kept = tensor_flag::kConjugate | tensor_flag::kNegative | layer::kFake |
+                            layer::kKernelDetour | tensor_flag::kInference;
   impl->clear_flags(tensor_flag::kInference);  // as its source, whatever the mode
   impl->set_flags(source.flags() & kept);
   return Tensor(std::move(impl));
@@ -99,8 +106,8 @@ std::string TensorText::str() const {
 
 int64_t normalize_dim(int64_t dim, int64_t rank) {
   int64_t range = rank == 0 ? 1 : rank;
-  require(dim >= -range && dim < range, "Dimension out of range (expected to be in range of [{}, {}], but got {})",
-          -range, range - 1, dim);
+  require(dim >= -range && dim < range,
+          "Dimension out of range (expected to be in range of [{}, {}], but got {})", -range, range - 1, dim);
   return dim < 0 ? dim + range : dim;
 }
 

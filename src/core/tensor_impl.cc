@@ -16,7 +16,10 @@ TensorBox::~TensorBox() = default;
 constinit thread_local uint32_t detail::new_tensor_flags = 0;
 
 TensorImpl::TensorImpl(Ref<Storage> storage, DType dtype, Device device)
-    : flags_(detail::new_tensor_flags | (device.is_cpu() ? 0 : layer::kKernelDetour)), dtype_(dtype), device_(device), storage_(std::move(storage)) {}
+    : flags_(detail::new_tensor_flags | (device.is_cpu() ? 0 : layer::kKernelDetour)),
+      dtype_(dtype),
+      device_(device),
+      storage_(std::move(storage)) {}
 
 TensorImpl::TensorImpl(Ref<Storage> storage, DType dtype, Device device, SymInts&& sizes, SymInts&& strides,
                        SymInt offset)
@@ -212,7 +215,8 @@ size_t rank_of(MemoryFormat format) { return format == MemoryFormat::kChannelsLa
 }  // namespace
 
 SymInts strides_of_format(SymIntSpan sizes, MemoryFormat format) {
-  if (format == MemoryFormat::kContiguous || format == MemoryFormat::kPreserve) return contiguous_strides(sizes);
+  if (format == MemoryFormat::kContiguous || format == MemoryFormat::kPreserve)
+    return contiguous_strides(sizes);
   require(sizes.size() == rank_of(format), "required rank {} tensor to use {} format, but got sizes {}",
           rank_of(format), memory_format_name(format), describe_sizes(sizes));
   SymInts strides(sizes.size());

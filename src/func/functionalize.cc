@@ -51,8 +51,7 @@ Tensor FunctionalBox::live_value() {
   return value;
 }
 
-// --- positions
-// -----------------------------------------------------------------------------------------------------
+// --- positions -------------------------------------------------------------------------------------------
 
 // Where functionalisation stands: which tensors are its own, and what lies below.
 struct Position {
@@ -98,8 +97,7 @@ Tensor wrap_value(const Position& position, const Tensor& value) {
   return Tensor(std::move(impl));
 }
 
-// --- one call
-// ------------------------------------------------------------------------------------------------------
+// --- one call --------------------------------------------------------------------------------------------
 
 class FunctionalCall {
  public:
@@ -348,8 +346,7 @@ class FunctionalCall {
   Args args_;
 };
 
-// --- the fixed positions
-// ----------------------------------------------------------------------------------------------
+// --- the fixed positions ---------------------------------------------------------------------------------
 
 const Position& fixed_position(func::FunctionalPosition position) {
   static const Position upper{layer::kFunctionalizeUpper}, lower{layer::kFunctionalizeLower};
@@ -416,8 +413,7 @@ FunctionalChanges functional_changes(const Tensor& tensor) {
   return changes;
 }
 
-// --- the transform level
-// ------------------------------------------------------------------------------------------------
+// --- the transform level ---------------------------------------------------------------------------------
 
 namespace {
 

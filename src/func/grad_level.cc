@@ -10,7 +10,9 @@ namespace {
 class GradLevel final : public Level {
  public:
   bool owns_grad_mode() const override { return true; }
-  bool sees_everything() const override { return true; }  // what is made inside may be written to with a history
+  bool sees_everything() const override {
+    return true;
+  }  // what is made inside may be written to with a history
   const char* name() const override { return "grad"; }
 
   Value handle(const Operator& op, Args args) override {
@@ -39,7 +41,8 @@ class GradLevel final : public Level {
   void refresh_written(const Operator& op, Args args) {
     const auto& written = op.info().written;
     for (size_t i = 0; i < args.size(); ++i)
-      if (written[i] && args[i].is_tensor() && box_at(args[i].tensor_ref(), *this)) refresh_wrapper(args[i].tensor_ref());
+      if (written[i] && args[i].is_tensor() && box_at(args[i].tensor_ref(), *this))
+        refresh_wrapper(args[i].tensor_ref());
   }
 
   // Writing a result that is being differentiated into a tensor from outside would lose its history.
@@ -47,7 +50,8 @@ class GradLevel final : public Level {
     const auto& written = op.info().written;
     for (size_t i = 0; i < args.size(); ++i)
       require(!(written[i] && args[i].is_tensor() && !box_at(args[i].tensor_ref(), *this)),
-              "{}: a function under grad writes in place to a tensor that was made outside of it; its gradient would be lost. "
+              "{}: a function under grad writes in place to a tensor that was made outside of it; its "
+              "gradient would be lost. "
               "Return the new value instead, or make the tensor inside the function",
               op.name());
   }
@@ -73,7 +77,8 @@ std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs) {
     }
   }
   Fn pull = [wrapped_inputs, wrapped_results](const Tensors& gradients) {
-    require(gradients.size() == wrapped_results.size(), "vjp: {} gradients for {} results", gradients.size(), wrapped_results.size());
+    require(gradients.size() == wrapped_results.size(), "vjp: {} gradients for {} results", gradients.size(),
+            wrapped_results.size());
     autograd::BackwardRun run;
     run.retain_graph = true;
     run.inherit_grad_mode = true;
@@ -85,7 +90,8 @@ std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs) {
     for (const Tensor& input : wrapped_inputs) run.inputs.push_back(autograd::gradient_edge(input));
     Tensors grads = autograd::run_backward(run);
     for (size_t i = 0; i < grads.size(); ++i)
-      if (!grads[i].defined() && is_differentiable(wrapped_inputs[i].dtype())) grads[i] = zeros_like(wrapped_inputs[i]);
+      if (!grads[i].defined() && is_differentiable(wrapped_inputs[i].dtype()))
+        grads[i] = zeros_like(wrapped_inputs[i]);
     return grads;
   };
   return {results, pull};
@@ -105,16 +111,19 @@ Fn with_fixed(const Fn& f, const Tensors& args, const std::vector<int>& argnums)
 Tensors chosen(const Tensors& args, const std::vector<int>& argnums) {
   Tensors picked;
   for (int argnum : argnums) {
-    require(argnum >= 0 && argnum < static_cast<int>(args.size()), "grad: argument {} does not exist; the function got {}", argnum, args.size());
+    require(argnum >= 0 && argnum < static_cast<int>(args.size()),
+            "grad: argument {} does not exist; the function got {}", argnum, args.size());
     picked.push_back(args[static_cast<size_t>(argnum)]);
   }
   return picked;
 }
 
-std::pair<Tensors, Tensors> value_and_gradients(const Fn& f, const Tensors& args, const std::vector<int>& argnums) {
+std::pair<Tensors, Tensors> value_and_gradients(const Fn& f, const Tensors& args,
+                                                const std::vector<int>& argnums) {
   auto [results, pull] = vjp_of(with_fixed(f, args, argnums), chosen(args, argnums));
   require(results.size() == 1, "grad: expected a function of one result, but it gave {}", results.size());
-  require(guard_or(results[0].numel() == 1, true) && results[0].dim() == 0, "grad: expected the function to return a scalar tensor, but it gave {}; sum it, or use vjp",
+  require(guard_or(results[0].numel() == 1, true) && results[0].dim() == 0,
+          "grad: expected the function to return a scalar tensor, but it gave {}; sum it, or use vjp",
           describe(results[0]));
   return {results, pull({ones_like(results[0])})};
 }
@@ -122,7 +131,9 @@ std::pair<Tensors, Tensors> value_and_gradients(const Fn& f, const Tensors& args
 }  // namespace
 
 Transformed grad_of(Fn f, std::vector<int> argnums) {
-  return Transformed([f = std::move(f), argnums = std::move(argnums)](const Tensors& args) { return value_and_gradients(f, args, argnums).second; });
+  return Transformed([f = std::move(f), argnums = std::move(argnums)](const Tensors& args) {
+    return value_and_gradients(f, args, argnums).second;
+  });
 }
 
 Transformed grad_and_value_of(Fn f, std::vector<int> argnums) {
@@ -134,7 +145,8 @@ Transformed grad_and_value_of(Fn f, std::vector<int> argnums) {
 }
 
 Tensor Transformed::only(Tensors results) {
-  require(results.size() == 1, "this function gives {} results; call it with a vector of tensors to get them all", results.size());
+  require(results.size() == 1,
+          "this function gives {} results; call it with a vector of tensors to get them all", results.size());
   return results[0];
 }
 

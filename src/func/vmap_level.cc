@@ -140,7 +140,8 @@ Value VmapLevel::handle_random(const Operator& op, Args args, bool has_batched) 
         op.name());
   if (!has_batched) {
     if (op.form() == OpForm::kOut && randomness_ == func::Randomness::kDifferent)
-      fail("vmap: {}: the out= tensor is not batched, so it cannot hold different numbers for each example", op.name());
+      fail("vmap: {}: the out= tensor is not batched, so it cannot hold different numbers for each example",
+           op.name());
     if (op.has(Traits::kFactory)) return random_factory(op, args);
     if (randomness_ == func::Randomness::kSame) return call_unbatched(op, args);
     std::vector<Value> batched(args.begin(), args.end());

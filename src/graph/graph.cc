@@ -37,7 +37,7 @@ Graph& Graph::operator=(Graph&& other) noexcept {
   return *this;
 }
 
-// --- the list ----------------------------------------------------------------------------------------------
+// --- the list --------------------------------------------------------------------------------------------
 
 void Graph::insert(Node& node, Node* before) {
   Node* after = before ? before->previous_ : last_;
@@ -77,7 +77,7 @@ void Graph::check_member(const Node& node, const char* what) const {
           node.graph_ ? "belongs to another graph" : "was erased");
 }
 
-// --- making nodes ------------------------------------------------------------------------------------------
+// --- making nodes ----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -86,7 +86,8 @@ std::string wanted_name(NodeKind kind, const Target& target) {
   if (target.op()) return target.op()->schema().name;
   std::string name = target.to_string();
   if (target.function()) name = name.substr(name.rfind('.') + 1);
-  if (kind == NodeKind::kPlaceholder) name.erase(0, name.find_first_not_of('*') == std::string::npos ? 0 : name.find_first_not_of('*'));
+  if (kind == NodeKind::kPlaceholder)
+    name.erase(0, name.find_first_not_of('*') == std::string::npos ? 0 : name.find_first_not_of('*'));
   return name;
 }
 
@@ -119,7 +120,8 @@ Node& Graph::call(Target function, ValueList args, Kwargs kwargs) {
   return create(NodeKind::kCallFunction, std::move(function), std::move(args), std::move(kwargs));
 }
 Node& Graph::call_method(std::string_view method, ValueList args, Kwargs kwargs) {
-  require(!args.empty(), "call_method: '{}' needs the value that it is called on as its first argument", method);
+  require(!args.empty(), "call_method: '{}' needs the value that it is called on as its first argument",
+          method);
   return create(NodeKind::kCallMethod, std::string(method), std::move(args), std::move(kwargs));
 }
 Node& Graph::call_module(std::string_view path, ValueList args, Kwargs kwargs) {
@@ -158,7 +160,7 @@ Graph::InsertScope Graph::inserting_after(Node& node) {
   return {*this, node.next_};
 }
 
-// --- what is there -----------------------------------------------------------------------------------------
+// --- what is there ---------------------------------------------------------------------------------------
 
 std::vector<Node*> Graph::placeholders() const {
   std::vector<Node*> found;
@@ -179,7 +181,7 @@ Node* Graph::find(std::string_view name) const {
   return nullptr;
 }
 
-// --- changing it -------------------------------------------------------------------------------------------
+// --- changing it -----------------------------------------------------------------------------------------
 
 void Graph::erase(Node& node) {
   check_member(node, "erase");
@@ -252,11 +254,14 @@ void Graph::lint() const {
     require(!has_output, "lint: node '{}' comes after the output", node.name());
     has_output = node.kind() == NodeKind::kOutput;
     for (const Node* input : node.inputs()) {
-      require(seen.contains(input), "lint: node '{}' uses '{}' before it is defined: {}", node.name(), input->name(), node.line());
-      invariant(input->users().contains(&node), "lint: '{}' does not know of its user '{}'", input->name(), node.name());
+      require(seen.contains(input), "lint: node '{}' uses '{}' before it is defined: {}", node.name(),
+              input->name(), node.line());
+      invariant(input->users().contains(&node), "lint: '{}' does not know of its user '{}'", input->name(),
+                node.name());
     }
     for (const Node* user : node.users().list())
-      invariant(user->graph_ == this, "lint: '{}' has a user '{}' that is not in the graph", node.name(), user->name());
+      invariant(user->graph_ == this, "lint: '{}' has a user '{}' that is not in the graph", node.name(),
+                user->name());
     seen.insert(&node);
   }
 }
@@ -281,7 +286,8 @@ Value Graph::inline_graph(const Graph& other, std::span<const Value> inputs) {
     if (node.kind() == NodeKind::kOutput) {
       result = map_nodes(node.args()[0], map);
     } else if (node.kind() == NodeKind::kPlaceholder && !inputs.empty()) {
-      require(next_input < inputs.size(), "inline_graph: {} inputs for a graph that has more placeholders", inputs.size());
+      require(next_input < inputs.size(), "inline_graph: {} inputs for a graph that has more placeholders",
+              inputs.size());
       twin.emplace(&node, inputs[next_input++]);
     } else {
       twin.emplace(&node, value_of(node_copy(node, map)));

@@ -8,7 +8,8 @@
 namespace weft {
 
 std::string_view kind_name(NodeKind kind) {
-  constexpr std::string_view names[] = {"placeholder", "get_attr", "call_function", "call_method", "call_module", "output"};
+  constexpr std::string_view names[] = {"placeholder", "get_attr",    "call_function",
+                                        "call_method", "call_module", "output"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -16,10 +17,11 @@ std::string Target::to_string() const {
   if (function_) return std::string(function_->name);
   if (!op_) return name_;
   const Schema& schema = op_->schema();
-  return fmt::format("torch.ops.{}.{}.{}", schema.ns, schema.name, schema.overload.empty() ? "default" : schema.overload);
+  return fmt::format("torch.ops.{}.{}.{}", schema.ns, schema.name,
+                     schema.overload.empty() ? "default" : schema.overload);
 }
 
-// --- users -------------------------------------------------------------------------------------------------
+// --- users -----------------------------------------------------------------------------------------------
 
 namespace {
 constexpr size_t kFewUsers = 16;
@@ -72,7 +74,7 @@ void Users::remove(Node* node) {
     for (size_t i = 0; i < order_.size(); ++i) (*places_)[order_[i]] = i;
 }
 
-// --- nodes in values ---------------------------------------------------------------------------------------
+// --- nodes in values -------------------------------------------------------------------------------------
 
 Node* node_in(const Value& value) { return value.object_as<Node>(); }
 Value value_of(Node& node) { return Value(Ref<ValueObject>(&node)); }
@@ -100,7 +102,7 @@ Value map_nodes(const Value& value, FunctionRef<Value(Node&)> f) {
   return mapped;
 }
 
-// --- nodes -------------------------------------------------------------------------------------------------
+// --- nodes -----------------------------------------------------------------------------------------------
 
 Node::Node(Graph& graph, NodeKind kind, std::string name, Target target)
     : graph_(&graph), kind_(kind), name_(std::move(name)), target_(std::move(target)) {}
@@ -162,7 +164,8 @@ void Node::set_kwargs(Kwargs kwargs) {
 
 void Node::set_kwarg(std::string_view name, Value value) {
   check_foreign(value);
-  auto found = std::find_if(kwargs_.begin(), kwargs_.end(), [&](const auto& entry) { return entry.first == name; });
+  auto found =
+      std::find_if(kwargs_.begin(), kwargs_.end(), [&](const auto& entry) { return entry.first == name; });
   if (found == kwargs_.end()) kwargs_.emplace_back(name, std::move(value));
   else found->second = std::move(value);
   refresh_inputs();
@@ -189,8 +192,8 @@ void Node::replace_input(const Node& from, Node& to) {
 }
 
 std::vector<Node*> Node::replace_all_uses_with(Node& other, FunctionRef<bool(const Node&)> keep) {
-  require(graph_ && other.graph_ == graph_, "the uses of '{}' cannot become uses of '{}': they are not in one graph", name_,
-          other.name_);
+  require(graph_ && other.graph_ == graph_,
+          "the uses of '{}' cannot become uses of '{}': they are not in one graph", name_, other.name_);
   std::vector<Node*> changed;
   for (Node* user : users_.list()) {
     if (user == &other || keep(*user)) continue;
@@ -201,14 +204,16 @@ std::vector<Node*> Node::replace_all_uses_with(Node& other, FunctionRef<bool(con
 }
 
 void Node::move_before(Node& other) {
-  require(graph_ && other.graph_ == graph_, "'{}' cannot be moved next to '{}': they are not in one graph", name_, other.name_);
+  require(graph_ && other.graph_ == graph_, "'{}' cannot be moved next to '{}': they are not in one graph",
+          name_, other.name_);
   if (&other == this) return;
   graph_->unlink(*this);
   graph_->insert(*this, &other);
 }
 
 void Node::move_after(Node& other) {
-  require(graph_ && other.graph_ == graph_, "'{}' cannot be moved next to '{}': they are not in one graph", name_, other.name_);
+  require(graph_ && other.graph_ == graph_, "'{}' cannot be moved next to '{}': they are not in one graph",
+          name_, other.name_);
   if (&other == this) return;
   graph_->unlink(*this);
   graph_->insert(*this, other.next_);
@@ -218,7 +223,8 @@ bool Node::is_impure(bool random_is_impure) const {
   if (kind_ == NodeKind::kPlaceholder || kind_ == NodeKind::kOutput) return true;
   const Operator* op = target_.op();
   if (!op) return kind_ == NodeKind::kCallModule;  // what a module does is not known
-  return op->info().is_mutable || op->has(Traits::kEffectful) || (random_is_impure && op->has(Traits::kRandom));
+  return op->info().is_mutable || op->has(Traits::kEffectful) ||
+         (random_is_impure && op->has(Traits::kRandom));
 }
 
 NodeMeta& Node::meta() {

@@ -18,7 +18,8 @@ bool any_tensor(Args args) {
   return std::any_of(args.begin(), args.end(), [](const Value& value) { return value.is_tensor(); });
 }
 bool all_int(Args args) {
-  return std::all_of(args.begin(), args.end(), [](const Value& value) { return value.is_int() || value.is_bool(); });
+  return std::all_of(args.begin(), args.end(),
+                     [](const Value& value) { return value.is_int() || value.is_bool(); });
 }
 
 Tensor as_tensor(const Value& value) {
@@ -31,7 +32,8 @@ template <typename OnTensors, typename OnInts, typename OnReals>
 Value arithmetic(std::string_view name, Args args, OnTensors tensors, OnInts ints, OnReals reals) {
   check_count(name, args, 2);
   if (any_tensor(args)) return tensors(args[0], args[1]);
-  for (const Value& value : args) require(value.is_number(), "{}: expected numbers or tensors, but got {}", name, value.kind_name());
+  for (const Value& value : args)
+    require(value.is_number(), "{}: expected numbers or tensors, but got {}", name, value.kind_name());
   if (all_int(args)) return ints(args[0].to_sym_int(), args[1].to_sym_int());
   return reals(args[0].to_sym_float(), args[1].to_sym_float());
 }
@@ -52,41 +54,48 @@ Value add_values(Args args) {
   return arithmetic(
       "operator.add", args,
       [](const Value& a, const Value& b) {
-        return with_number(a, b, [](const Tensor& x, const Tensor& y) { return add(x, y); },
-                           [](const Tensor& x, const Scalar& y) { return add(x, y); });
+        return with_number(
+            a, b, [](const Tensor& x, const Tensor& y) { return add(x, y); },
+            [](const Tensor& x, const Scalar& y) { return add(x, y); });
       },
-      [](const SymInt& a, const SymInt& b) { return Value(a + b); }, [](const SymFloat& a, const SymFloat& b) { return Value(a + b); });
+      [](const SymInt& a, const SymInt& b) { return Value(a + b); },
+      [](const SymFloat& a, const SymFloat& b) { return Value(a + b); });
 }
 Value sub_values(Args args) {
   return arithmetic(
       "operator.sub", args,
       [](const Value& a, const Value& b) {
-        return with_number(a, b, [](const Tensor& x, const Tensor& y) { return sub(x, y); },
-                           [](const Tensor& x, const Scalar& y) { return sub(x, y); });
+        return with_number(
+            a, b, [](const Tensor& x, const Tensor& y) { return sub(x, y); },
+            [](const Tensor& x, const Scalar& y) { return sub(x, y); });
       },
-      [](const SymInt& a, const SymInt& b) { return Value(a - b); }, [](const SymFloat& a, const SymFloat& b) { return Value(a - b); });
+      [](const SymInt& a, const SymInt& b) { return Value(a - b); },
+      [](const SymFloat& a, const SymFloat& b) { return Value(a - b); });
 }
 Value mul_values(Args args) {
   return arithmetic(
       "operator.mul", args,
       [](const Value& a, const Value& b) {
-        return with_number(a, b, [](const Tensor& x, const Tensor& y) { return mul(x, y); },
-                           [](const Tensor& x, const Scalar& y) { return mul(x, y); });
+        return with_number(
+            a, b, [](const Tensor& x, const Tensor& y) { return mul(x, y); },
+            [](const Tensor& x, const Scalar& y) { return mul(x, y); });
       },
-      [](const SymInt& a, const SymInt& b) { return Value(a * b); }, [](const SymFloat& a, const SymFloat& b) { return Value(a * b); });
+      [](const SymInt& a, const SymInt& b) { return Value(a * b); },
+      [](const SymFloat& a, const SymFloat& b) { return Value(a * b); });
 }
 Value truediv_values(Args args) {
   return arithmetic(
       "operator.truediv", args,
       [](const Value& a, const Value& b) {
-        return with_number(a, b, [](const Tensor& x, const Tensor& y) { return div(x, y); },
-                           [](const Tensor& x, const Scalar& y) { return div(x, y); });
+        return with_number(
+            a, b, [](const Tensor& x, const Tensor& y) { return div(x, y); },
+            [](const Tensor& x, const Scalar& y) { return div(x, y); });
       },
       [](const SymInt& a, const SymInt& b) { return Value(true_div(a, b)); },
       [](const SymFloat& a, const SymFloat& b) { return Value(a / b); });
 }
 
-// --- comparisons -------------------------------------------------------------------------------------------
+// --- comparisons -----------------------------------------------------------------------------------------
 
 template <typename OnTensors, typename OnNumbers>
 Value compare(std::string_view name, Args args, OnTensors tensors, OnNumbers numbers) {
@@ -100,37 +109,51 @@ Value eq_values(Args args) {
   check_count("operator.eq", args, 2);
   bool numbers = (args[0].is_number() || args[0].is_tensor()) && (args[1].is_number() || args[1].is_tensor());
   if (!numbers) return args[0] == args[1];
-  return compare("operator.eq", args, [](const Tensor& x, const Tensor& y) { return eq(x, y); }, [](const auto& a, const auto& b) { return a == b; });
+  return compare(
+      "operator.eq", args, [](const Tensor& x, const Tensor& y) { return eq(x, y); },
+      [](const auto& a, const auto& b) { return a == b; });
 }
 Value ne_values(Args args) {
   check_count("operator.ne", args, 2);
   bool numbers = (args[0].is_number() || args[0].is_tensor()) && (args[1].is_number() || args[1].is_tensor());
   if (!numbers) return !(args[0] == args[1]);
-  return compare("operator.ne", args, [](const Tensor& x, const Tensor& y) { return ne(x, y); }, [](const auto& a, const auto& b) { return a != b; });
+  return compare(
+      "operator.ne", args, [](const Tensor& x, const Tensor& y) { return ne(x, y); },
+      [](const auto& a, const auto& b) { return a != b; });
 }
 Value lt_values(Args args) {
-  return compare("operator.lt", args, [](const Tensor& x, const Tensor& y) { return lt(x, y); }, [](const auto& a, const auto& b) { return a < b; });
+  return compare(
+      "operator.lt", args, [](const Tensor& x, const Tensor& y) { return lt(x, y); },
+      [](const auto& a, const auto& b) { return a < b; });
 }
 Value le_values(Args args) {
-  return compare("operator.le", args, [](const Tensor& x, const Tensor& y) { return le(x, y); }, [](const auto& a, const auto& b) { return a <= b; });
+  return compare(
+      "operator.le", args, [](const Tensor& x, const Tensor& y) { return le(x, y); },
+      [](const auto& a, const auto& b) { return a <= b; });
 }
 Value gt_values(Args args) {
-  return compare("operator.gt", args, [](const Tensor& x, const Tensor& y) { return gt(x, y); }, [](const auto& a, const auto& b) { return a > b; });
+  return compare(
+      "operator.gt", args, [](const Tensor& x, const Tensor& y) { return gt(x, y); },
+      [](const auto& a, const auto& b) { return a > b; });
 }
 Value ge_values(Args args) {
-  return compare("operator.ge", args, [](const Tensor& x, const Tensor& y) { return ge(x, y); }, [](const auto& a, const auto& b) { return a >= b; });
+  return compare(
+      "operator.ge", args, [](const Tensor& x, const Tensor& y) { return ge(x, y); },
+      [](const auto& a, const auto& b) { return a >= b; });
 }
 
-// --- the rest ----------------------------------------------------------------------------------------------
+// --- the rest --------------------------------------------------------------------------------------------
 
 Value floordiv_values(Args args) {
   check_count("operator.floordiv", args, 2);
-  require(all_int(args), "operator.floordiv: expected integers, but got {} and {}", args[0].kind_name(), args[1].kind_name());
+  require(all_int(args), "operator.floordiv: expected integers, but got {} and {}", args[0].kind_name(),
+          args[1].kind_name());
   return floor_div(args[0].to_sym_int(), args[1].to_sym_int());
 }
 Value mod_values(Args args) {
   check_count("operator.mod", args, 2);
-  require(all_int(args), "operator.mod: expected integers, but got {} and {}", args[0].kind_name(), args[1].kind_name());
+  require(all_int(args), "operator.mod: expected integers, but got {} and {}", args[0].kind_name(),
+          args[1].kind_name());
   return mod(args[0].to_sym_int(), args[1].to_sym_int());
 }
 
@@ -150,18 +173,26 @@ Value getitem(Args args) {
   const ValueList& elements = from.elements();
   auto count = static_cast<int64_t>(elements.size());
   int64_t at = key.to_int();
-  require(at >= -count && at < count, "operator.getitem: index {} is out of range for {} elements", at, count);
+  require(at >= -count && at < count, "operator.getitem: index {} is out of range for {} elements", at,
+          count);
   return elements[static_cast<size_t>(at < 0 ? at + count : at)];
 }
 
 constexpr PythonFunction kFunctions[] = {
-    {"operator.add", "+", add_values},       {"operator.sub", "-", sub_values},
-    {"operator.mul", "*", mul_values},       {"operator.truediv", "/", truediv_values},
-    {"operator.floordiv", "//", floordiv_values}, {"operator.mod", "%", mod_values},
-    {"operator.eq", "==", eq_values},        {"operator.ne", "!=", ne_values},
-    {"operator.lt", "<", lt_values},         {"operator.le", "<=", le_values},
-    {"operator.gt", ">", gt_values},         {"operator.ge", ">=", ge_values},
-    {"operator.neg", "-", neg_value},        {"operator.getitem", "[]", getitem},
+    {"operator.add", "+", add_values},
+    {"operator.sub", "-", sub_values},
+    {"operator.mul", "*", mul_values},
+    {"operator.truediv", "/", truediv_values},
+    {"operator.floordiv", "//", floordiv_values},
+    {"operator.mod", "%", mod_values},
+    {"operator.eq", "==", eq_values},
+    {"operator.ne", "!=", ne_values},
+    {"operator.lt", "<", lt_values},
+    {"operator.le", "<=", le_values},
+    {"operator.gt", ">", gt_values},
+    {"operator.ge", ">=", ge_values},
+    {"operator.neg", "-", neg_value},
+    {"operator.getitem", "[]", getitem},
 };
 
 }  // namespace

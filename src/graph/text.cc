@@ -11,16 +11,20 @@ namespace {
 
 std::string leaf_code(const Value& value) {
   switch (value.kind()) {
-    case Value::Kind::kDType: return fmt::format("torch.{}", dtype_name(value.to_dtype()));
-    case Value::Kind::kLayout: return "torch.strided";
-    case Value::Kind::kMemoryFormat: return "torch." + value.to_string();
+    case Value::Kind::kDType:
+      return fmt::format("torch.{}", dtype_name(value.to_dtype()));
+    case Value::Kind::kLayout:
+      return "torch.strided";
+    case Value::Kind::kMemoryFormat:
+      return "torch." + value.to_string();
     case Value::Kind::kDevice: {
       std::string text = value.to_device().to_string();
       size_t colon = text.find(':');
       if (colon == std::string::npos) return fmt::format("device(type='{}')", text);
       return fmt::format("device(type='{}', index={})", text.substr(0, colon), text.substr(colon + 1));
     }
-    default: return value.to_string();
+    default:
+      return value.to_string();
   }
 }
 
@@ -36,12 +40,14 @@ template <typename Leaf>
 std::string containers(const Value& value, const Leaf& leaf) {
   if (value.is_dict()) {
     std::string text;
-    for (const auto& [key, element] : value.to_dict()) text += (text.empty() ? "" : ", ") + leaf(key) + ": " + containers(element, leaf);
+    for (const auto& [key, element] : value.to_dict())
+      text += (text.empty() ? "" : ", ") + leaf(key) + ": " + containers(element, leaf);
     return "{" + text + "}";
   }
   if (!value.is_sequence()) return leaf(value);
   std::string text;
-  for (const Value& element : value.elements()) text += (text.empty() ? "" : ", ") + containers(element, leaf);
+  for (const Value& element : value.elements())
+    text += (text.empty() ? "" : ", ") + containers(element, leaf);
   if (value.is_list()) return "[" + text + "]";
   return "(" + text + (value.elements().size() == 1 ? ",)" : ")");
 }
@@ -58,14 +64,16 @@ std::string dict_of(const Kwargs& kwargs) {
 std::string python_code(const Value& value) { return containers(value, leaf_code); }
 std::string graph_text(const Value& value) { return containers(value, leaf_graph_text); }
 
-// --- a line a node -----------------------------------------------------------------------------------------
+// --- a line a node ---------------------------------------------------------------------------------------
 
 std::string Node::line() const {
   if (kind_ == NodeKind::kOutput) return "return " + (args_.empty() ? "None" : python_code(args_[0]));
   std::string type = meta_ && !meta_->type.empty() ? meta_->type + " " : "";
-  std::string text = fmt::format("%{} : {}[num_users={}] = {}[target={}]", name_, type, users_.size(), kind_name(kind_), target_.to_string());
+  std::string text = fmt::format("%{} : {}[num_users={}] = {}[target={}]", name_, type, users_.size(),
+                                 kind_name(kind_), target_.to_string());
   if (kind_ == NodeKind::kGetAttr) return text;
-  if (kind_ == NodeKind::kPlaceholder) return args_.empty() ? text : text + "(default=" + graph_text(args_[0]) + ")";
+  if (kind_ == NodeKind::kPlaceholder)
+    return args_.empty() ? text : text + "(default=" + graph_text(args_[0]) + ")";
   return text + fmt::format("(args = {}, kwargs = {})", tuple_of(args_), dict_of(kwargs_));
 }
 
@@ -75,7 +83,7 @@ std::string Graph::to_string() const {
   return text;
 }
 
-// --- a table -----------------------------------------------------------------------------------------------
+// --- a table ---------------------------------------------------------------------------------------------
 
 std::string Graph::tabular() const {
   using Row = std::array<std::string, 5>;
@@ -83,8 +91,10 @@ std::string Graph::tabular() const {
   for (const Node& node : *this) {
     std::string args = python_code(Value::tuple(node.args()));
     std::string kwargs;
-    for (const auto& [key, value] : node.kwargs()) kwargs += fmt::format("{}'{}': {}", kwargs.empty() ? "" : ", ", key, python_code(value));
-    rows.push_back({std::string(kind_name(node.kind())), node.name(), node.target().to_string(), args, "{" + kwargs + "}"});
+    for (const auto& [key, value] : node.kwargs())
+      kwargs += fmt::format("{}'{}': {}", kwargs.empty() ? "" : ", ", key, python_code(value));
+    rows.push_back({std::string(kind_name(node.kind())), node.name(), node.target().to_string(), args,
+                    "{" + kwargs + "}"});
   }
   std::array<size_t, 5> widths{};
   for (const Row& row : rows)
@@ -92,17 +102,19 @@ std::string Graph::tabular() const {
   std::string text;
   auto add_row = [&](const Row& row) {
     std::string line;
-    for (size_t c = 0; c < row.size(); ++c) line += fmt::format("{:<{}}{}", row[c], widths[c], c + 1 < row.size() ? "  " : "");
+    for (size_t c = 0; c < row.size(); ++c)
+      line += fmt::format("{:<{}}{}", row[c], widths[c], c + 1 < row.size() ? "  " : "");
     line.erase(line.find_last_not_of(' ') + 1);
     text += (text.empty() ? "" : "\n") + line;
   };
   add_row(rows[0]);
-  add_row({std::string(widths[0], '-'), std::string(widths[1], '-'), std::string(widths[2], '-'), std::string(widths[3], '-'), std::string(widths[4], '-')});
+  add_row({std::string(widths[0], '-'), std::string(widths[1], '-'), std::string(widths[2], '-'),
+           std::string(widths[3], '-'), std::string(widths[4], '-')});
   for (size_t i = 1; i < rows.size(); ++i) add_row(rows[i]);
   return text;
 }
 
-// --- code --------------------------------------------------------------------------------------------------
+// --- code ------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -118,7 +130,8 @@ std::string attribute_code(std::string_view object, std::string_view path) {
   while (!path.empty()) {
     size_t dot = path.find('.');
     std::string_view part = path.substr(0, dot);
-    text = is_identifier(part) ? fmt::format("{}.{}", text, part) : fmt::format("getattr({}, \"{}\")", text, part);
+    text = is_identifier(part) ? fmt::format("{}.{}", text, part)
+                               : fmt::format("getattr({}, \"{}\")", text, part);
     path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
   }
   return text;
@@ -127,7 +140,8 @@ std::string attribute_code(std::string_view object, std::string_view path) {
 std::string arguments_code(std::span<const Value> args, const Kwargs& kwargs) {
   std::string text;
   for (const Value& value : args) text += (text.empty() ? "" : ", ") + python_code(value);
-  for (const auto& [key, value] : kwargs) text += (text.empty() ? "" : ", ") + key + " = " + python_code(value);
+  for (const auto& [key, value] : kwargs)
+    text += (text.empty() ? "" : ", ") + key + " = " + python_code(value);
   return text;
 }
 
@@ -135,8 +149,10 @@ std::string function_code(const Node& node) {
   const PythonFunction* function = node.target().function();
   const ValueList& args = node.args();
   if (function && node.kwargs().empty() && !function->symbol.empty()) {
-    if (function->symbol == "[]" && args.size() == 2) return fmt::format("{}[{}]", python_code(args[0]), python_code(args[1]));
-    if (args.size() == 2) return fmt::format("{} {} {}", python_code(args[0]), function->symbol, python_code(args[1]));
+    if (function->symbol == "[]" && args.size() == 2)
+      return fmt::format("{}[{}]", python_code(args[0]), python_code(args[1]));
+    if (args.size() == 2)
+      return fmt::format("{} {} {}", python_code(args[0]), function->symbol, python_code(args[1]));
     if (args.size() == 1) return fmt::format("{}{}", function->symbol, python_code(args[0]));
   }
   return fmt::format("{}({})", node.target().to_string(), arguments_code(args, node.kwargs()));
@@ -145,15 +161,20 @@ std::string function_code(const Node& node) {
 std::string statement(const Node& node) {
   const ValueList& args = node.args();
   switch (node.kind()) {
-    case NodeKind::kGetAttr: return node.name() + " = " + attribute_code("self", node.target().to_string());
-    case NodeKind::kCallFunction: return node.name() + " = " + function_code(node);
+    case NodeKind::kGetAttr:
+      return node.name() + " = " + attribute_code("self", node.target().to_string());
+    case NodeKind::kCallFunction:
+      return node.name() + " = " + function_code(node);
     case NodeKind::kCallMethod:
       return fmt::format("{} = {}.{}({})", node.name(), python_code(args[0]), node.target().to_string(),
                          arguments_code(std::span(args).subspan(1), node.kwargs()));
     case NodeKind::kCallModule:
-      return fmt::format("{} = {}({})", node.name(), attribute_code("self", node.target().to_string()), arguments_code(args, node.kwargs()));
-    case NodeKind::kOutput: return "return " + python_code(args[0]);
-    case NodeKind::kPlaceholder: break;
+      return fmt::format("{} = {}({})", node.name(), attribute_code("self", node.target().to_string()),
+                         arguments_code(args, node.kwargs()));
+    case NodeKind::kOutput:
+      return "return " + python_code(args[0]);
+    case NodeKind::kPlaceholder:
+      break;
   }
   return "";
 }

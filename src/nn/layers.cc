@@ -23,12 +23,15 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions options)
       bias(parameter("bias", options.bias ? uniform_by_fan({out}, in) : Tensor())) {}
 
 Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, Conv2dOptions options)
-    : weight(parameter("weight", uniform_by_fan({out, in / options.groups, kernel, kernel}, in / options.groups * kernel * kernel))),
-      bias(parameter("bias", options.bias ? uniform_by_fan({out}, in / options.groups * kernel * kernel) : Tensor())),
+    : weight(parameter("weight", uniform_by_fan({out, in / options.groups, kernel, kernel},
+                                                in / options.groups * kernel * kernel))),
+      bias(parameter("bias",
+                     options.bias ? uniform_by_fan({out}, in / options.groups * kernel * kernel) : Tensor())),
       options_(options) {}
 
 Tensor Conv2d::forward(const Tensor& x) {
-  return conv2d(x, weight, bias, {options_.stride, options_.stride}, {options_.padding, options_.padding}, {options_.dilation, options_.dilation}, options_.groups);
+  return conv2d(x, weight, bias, {options_.stride, options_.stride}, {options_.padding, options_.padding},
+                {options_.dilation, options_.dilation}, options_.groups);
 }
 
 BatchNorm2d::BatchNorm2d(int64_t channels, BatchNormOptions options)
@@ -41,18 +44,23 @@ BatchNorm2d::BatchNorm2d(int64_t channels, BatchNormOptions options)
 
 Tensor BatchNorm2d::forward(const Tensor& x) {
   if (is_training()) num_batches_tracked.add_(1);
-  return batch_norm(x, weight, bias, running_mean, running_var, is_training(), options_.momentum, options_.eps, false);
+  return batch_norm(x, weight, bias, running_mean, running_var, is_training(), options_.momentum,
+                    options_.eps, false);
 }
 
 LayerNorm::LayerNorm(std::vector<int64_t> shape, double eps)
-    : weight(parameter("weight", ones(shape))), bias(parameter("bias", zeros(shape))), shape_(std::move(shape)), eps_(eps) {}
+    : weight(parameter("weight", ones(shape))),
+      bias(parameter("bias", zeros(shape))),
+      shape_(std::move(shape)),
+      eps_(eps) {}
 
 namespace {
 
 int64_t padding_row(const EmbeddingOptions& options, int64_t count) {
   if (!options.padding_idx) return -1;
   int64_t row = *options.padding_idx < 0 ? *options.padding_idx + count : *options.padding_idx;
-  require(row >= 0 && row < count, "Embedding: padding_idx {} must be within the {} rows", *options.padding_idx, count);
+  require(row >= 0 && row < count, "Embedding: padding_idx {} must be within the {} rows",
+          *options.padding_idx, count);
   return row;
 }
 
@@ -72,7 +80,8 @@ Embedding::Embedding(int64_t count, int64_t dim, EmbeddingOptions options)
 
 Tensor MaxPool2d::forward(const Tensor& x) {
   int64_t stride = options_.stride ? options_.stride : kernel_;
-  return max_pool2d(x, {kernel_, kernel_}, {stride, stride}, {options_.padding, options_.padding}, {options_.dilation, options_.dilation}, options_.ceil_mode);
+  return max_pool2d(x, {kernel_, kernel_}, {stride, stride}, {options_.padding, options_.padding},
+                    {options_.dilation, options_.dilation}, options_.ceil_mode);
 }
 
 }  // namespace weft::nn

@@ -24,8 +24,11 @@ void replace_contents(const Tensor& tensor, const Tensor& fresh) {
 }  // namespace
 
 void Module::check_new_name(const std::string& name) const {
-  require(!name.empty() && name.find('.') == std::string::npos, "a name in a module must not be empty or have a dot, but is '{}'", name);
-  auto taken = [&](const std::string& other) { require(other != name, "'{}' is registered twice in this module", name); };
+  require(!name.empty() && name.find('.') == std::string::npos,
+          "a name in a module must not be empty or have a dot, but is '{}'", name);
+  auto taken = [&](const std::string& other) {
+    require(other != name, "'{}' is registered twice in this module", name);
+  };
   for (const auto& entry : state_->parameters) taken(entry.first);
   for (const auto& entry : state_->buffers) taken(entry.name);
   for (const auto& entry : state_->children) taken(entry.first);
@@ -102,7 +105,9 @@ void Module::load_state_dict(const NamedTensors& given, bool strict) {
     }
     bool same = found->second.dim() == tensor.dim();
     for (int64_t d = 0; same && d < tensor.dim(); ++d) same = found->second.size(d) == tensor.size(d);
-    if (!same) wrong += fmt::format("\n  {}: the file has {}, the module {}", name, describe(found->second), describe(tensor));
+    if (!same)
+      wrong += fmt::format("\n  {}: the file has {}, the module {}", name, describe(found->second),
+                           describe(tensor));
   }
   std::string unexpected;
   for (const auto& [name, tensor] : given) {
@@ -111,7 +116,9 @@ void Module::load_state_dict(const NamedTensors& given, bool strict) {
     if (!known) unexpected += (unexpected.empty() ? "" : ", ") + name;
   }
   require(wrong.empty(), "load_state_dict: sizes differ:{}", wrong);
-  require(!strict || (missing.empty() && unexpected.empty()), "load_state_dict: missing names: [{}]; unexpected names: [{}]. Pass strict=false to load the rest", missing, unexpected);
+  require(!strict || (missing.empty() && unexpected.empty()),
+          "load_state_dict: missing names: [{}]; unexpected names: [{}]. Pass strict=false to load the rest",
+          missing, unexpected);
   NoGrad no_grad;
   for (const auto& [name, tensor] : own)
     if (auto found = by_name.find(name); found != by_name.end()) tensor.copy_(found->second);
@@ -128,7 +135,8 @@ void Module::requires_grad(bool wanted) {
 }
 
 void Module::to(DType dtype) {
-  require(is_floating(dtype) || is_complex(dtype), "to: expected a floating or complex dtype, but got {}", dtype_name(dtype));
+  require(is_floating(dtype) || is_complex(dtype), "to: expected a floating or complex dtype, but got {}",
+          dtype_name(dtype));
   NoGrad no_grad;
   for (const auto& entry : state_dict())
     if (is_differentiable(entry.second.dtype())) replace_contents(entry.second, entry.second.to(dtype));
@@ -136,7 +144,8 @@ void Module::to(DType dtype) {
 
 void Module::to(Device device) {
   NoGrad no_grad;
-  for (const auto& entry : state_dict()) replace_contents(entry.second, weft::to(entry.second, std::nullopt, std::nullopt, device));
+  for (const auto& entry : state_dict())
+    replace_contents(entry.second, weft::to(entry.second, std::nullopt, std::nullopt, device));
 }
 
 uint64_t Module::register_forward_pre_hook(ModuleState::PreHook hook) {

@@ -14,14 +14,17 @@ void clear_gradients(const std::vector<Tensor>& parameters) {
 void check_parameters(const std::vector<Tensor>& parameters, double lr) {
   require(!parameters.empty(), "optimizer got an empty parameter list");
   require(lr >= 0, "Invalid learning rate: {}", lr);
-  for (const Tensor& parameter : parameters) require(parameter.is_leaf(), "can't optimize a non-leaf Tensor: {}", describe(parameter));
+  for (const Tensor& parameter : parameters)
+    require(parameter.is_leaf(), "can't optimize a non-leaf Tensor: {}", describe(parameter));
 }
 
 }  // namespace
 
-SGD::SGD(std::vector<Tensor> parameters, SgdOptions options_) : options(options_), parameters_(std::move(parameters)), momenta_(parameters_.size()) {
+SGD::SGD(std::vector<Tensor> parameters, SgdOptions options_)
+    : options(options_), parameters_(std::move(parameters)), momenta_(parameters_.size()) {
   check_parameters(parameters_, options.lr);
-  require(!options.nesterov || (options.momentum > 0 && options.dampening == 0), "Nesterov momentum requires a momentum and zero dampening");
+  require(!options.nesterov || (options.momentum > 0 && options.dampening == 0),
+          "Nesterov momentum requires a momentum and zero dampening");
 }
 
 void SGD::step() {
@@ -43,9 +46,14 @@ void SGD::step() {
 void SGD::zero_grad() { clear_gradients(parameters_); }
 
 AdamW::AdamW(std::vector<Tensor> parameters, AdamWOptions options_)
-    : options(options_), parameters_(std::move(parameters)), first_(parameters_.size()), second_(parameters_.size()), steps_(parameters_.size(), 0) {
+    : options(options_),
+      parameters_(std::move(parameters)),
+      first_(parameters_.size()),
+      second_(parameters_.size()),
+      steps_(parameters_.size(), 0) {
   check_parameters(parameters_, options.lr);
-  require(options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1, "Invalid betas: {} and {}", options.beta1, options.beta2);
+  require(options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1,
+          "Invalid betas: {} and {}", options.beta1, options.beta2);
 }
 
 void AdamW::step() {

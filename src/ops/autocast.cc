@@ -23,8 +23,10 @@ Value cast_value(const Value& value, DType to) {
 
 }  // namespace
 
-Autocast::Autocast(DType dtype, bool enabled) : saved_dtype_(narrow_type), was_active_(layer_state().active & layer::kAutocast) {
-  require(dtype == kBFloat16 || dtype == kFloat16, "autocast: expected bfloat16 or float16, but got {}", dtype_name(dtype));
+Autocast::Autocast(DType dtype, bool enabled)
+    : saved_dtype_(narrow_type), was_active_(layer_state().active & layer::kAutocast) {
+  require(dtype == kBFloat16 || dtype == kFloat16, "autocast: expected bfloat16 or float16, but got {}",
+          dtype_name(dtype));
   narrow_type = dtype;
   uint32_t& active = layer_state().active;
   active = enabled ? active | layer::kAutocast : active & ~layer::kAutocast;

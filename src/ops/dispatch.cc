@@ -42,21 +42,32 @@ Value redispatch(const Operator& op, Args args) {
   if (op.is_composite() && bits < layer::kComposites) bits |= layer::kComposites;
   if (const HigherOrder* higher_order = op.def().higher_order) bits &= higher_order->seen_by;
   switch (std::bit_floor(bits)) {
-    case layer::kLevels: return layers::levels(op, args);
-    case layer::kFunctionalizeUpper: return layers::functionalize_upper(op, args);
-    case layer::kRecorderUpper: return layers::recorder_upper(op, args);
-    case layer::kAutocast: return layers::autocast(op, args);
+    case layer::kLevels:
+      return layers::levels(op, args);
+    case layer::kFunctionalizeUpper:
+      return layers::functionalize_upper(op, args);
+    case layer::kRecorderUpper:
+      return layers::recorder_upper(op, args);
+    case layer::kAutocast:
+      return layers::autocast(op, args);
     case layer::kComposites: {
       MaskScope scope(layer::at_and_below(layer::kComposites));
       return op.kernel().boxed(args);
     }
-    case layer::kAutograd: return layers::autograd(op, args);
-    case layer::kModes: return layers::modes(op, args);
-    case layer::kExtension: return layers::extension(op, args);
-    case layer::kFunctionalizeLower: return layers::functionalize_lower(op, args);
-    case layer::kRecorderLower: return layers::recorder_lower(op, args);
-    case layer::kFake: return layers::fake(op, args);
-    default: return run_kernel(op, args);
+    case layer::kAutograd:
+      return layers::autograd(op, args);
+    case layer::kModes:
+      return layers::modes(op, args);
+    case layer::kExtension:
+      return layers::extension(op, args);
+    case layer::kFunctionalizeLower:
+      return layers::functionalize_lower(op, args);
+    case layer::kRecorderLower:
+      return layers::recorder_lower(op, args);
+    case layer::kFake:
+      return layers::fake(op, args);
+    default:
+      return run_kernel(op, args);
   }
 }
 
@@ -65,7 +76,8 @@ OutCall split_out_call(const Operator& op, Args args) {
   const std::vector<Argument>& own = op.schema().arguments;
   OutCall call;
   for (size_t i = 0; i < own.size(); ++i)
-    if (op.info().written[i] && !functional.schema().argument_index(own[i].name)) call.targets.push_back(args[i]);
+    if (op.info().written[i] && !functional.schema().argument_index(own[i].name))
+      call.targets.push_back(args[i]);
   const std::vector<Argument>& wanted = functional.schema().arguments;
   for (size_t i = 0; i < wanted.size(); ++i) {
     std::optional<size_t> at = op.schema().argument_index(wanted[i].name);
@@ -104,9 +116,9 @@ void note_view(const Operator& op, const Tensor& source, const Tensor& view, Arg
   step->args[0] = Value();
   step->output = output;
   step->creation = layer_state().inference_mode ? ViewCreation::kInference
-                   : output >= 0               ? ViewCreation::kMultiOutput
-                   : layer_state().grad_mode ? ViewCreation::kDefault
-                                             : ViewCreation::kNoGrad;
+                   : output >= 0                ? ViewCreation::kMultiOutput
+                   : layer_state().grad_mode    ? ViewCreation::kDefault
+                                                : ViewCreation::kNoGrad;
   ViewStep::attach(std::move(step), *view.impl());
 }
 
@@ -141,10 +153,14 @@ Device common_device(const Operator& op, Args args) {
     if (!value.is_tensor()) return;
     const Tensor& tensor = value.tensor_ref();
     if (common && *common != tensor.device()) {
-      bool may_join = (tensor.dim() == 0 && tensor.device().is_cpu()) || (first->dim() == 0 && common->is_cpu());
+      bool may_join =
+          (tensor.dim() == 0 && tensor.device().is_cpu()) || (first->dim() == 0 && common->is_cpu());
       if (!may_join) [[unlikely]]
-        fail("{}: expected all tensors to be on the same device, but found at least two devices, {} and {} (arguments '{}' and '{}'); move one with to(Device)",
-             op.name(), common->to_string(), tensor.device().to_string(), op.schema().arguments[first_argument].name, op.schema().arguments[argument].name);
+        fail(
+            "{}: expected all tensors to be on the same device, but found at least two devices, {} and {} "
+            "(arguments '{}' and '{}'); move one with to(Device)",
+            op.name(), common->to_string(), tensor.device().to_string(),
+            op.schema().arguments[first_argument].name, op.schema().arguments[argument].name);
       if (tensor.dim() == 0 && tensor.device().is_cpu()) return;
     }
     common = tensor.device();
@@ -173,7 +189,8 @@ bool lacks_memory(Args args) {
 
 Value run_detour(const Operator& op, Args args, uint32_t flags) {
   if (!op.has(Traits::kCrossesDevices)) common_device(op, args);
-  bool without_memory = (flags & tensor_flag::kSymbolic) || (lacks_memory(args) && !op.has(Traits::kCrossesDevices));
+  bool without_memory =
+      (flags & tensor_flag::kSymbolic) || (lacks_memory(args) && !op.has(Traits::kCrossesDevices));
   if (without_memory) return run_meta(op, args);
   constexpr uint32_t lazy = tensor_flag::kConjugate | tensor_flag::kNegative;
   if (!(flags & lazy) || op.has(Traits::kReadsConjNeg)) return op.kernel().boxed(args);
@@ -189,7 +206,8 @@ void refuse_inference_writes(const Operator& op, Args args) {
   const Operator::Info& info = op.info();
   for (size_t i = 0; i < args.size(); ++i)
     require(!(info.written[i] && (flags_of(args.subspan(i, 1)) & tensor_flag::kInference)),
-            "{}: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a "
+            "{}: Inplace update to inference tensor outside InferenceMode is not allowed. You can make a "
+            "clone to get a "
             "normal tensor before doing inplace update.",
             op.name());
 }
@@ -219,13 +237,16 @@ Value call(const Operator& op, Args args) {
   std::vector<Value> complete(args.begin(), args.end());
   for (size_t i = args.size(); i < schema.arguments.size(); ++i) {
     require(schema.arguments[i].default_value.has_value() || schema.arguments[i].type.is_optional(),
-            "{}: argument '{}' is missing; the schema is {}", op.name(), schema.arguments[i].name, op.schema_text());
+            "{}: argument '{}' is missing; the schema is {}", op.name(), schema.arguments[i].name,
+            op.schema_text());
     complete.push_back(info.defaults[i]);
   }
   return dispatch::redispatch(op, complete);
 }
 
-Value call(const Operator& op, std::initializer_list<Value> args) { return call(op, Args(args.begin(), args.size())); }
+Value call(const Operator& op, std::initializer_list<Value> args) {
+  return call(op, Args(args.begin(), args.size()));
+}
 
 Value call(std::string_view name, std::initializer_list<Value> args) {
   return call(operator_named(name), Args(args.begin(), args.size()));

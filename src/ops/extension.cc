@@ -31,7 +31,8 @@ void share_storage(const Operator& op, Args args, const Value& result) {
   if (!op.info().is_view || !args[0].is_tensor()) return;
   const Ref<Storage>& storage = args[0].tensor_ref().storage();
   auto share = [&](const Value& value) {
-    if (value.is_tensor() && extension_of(value.tensor_ref())) value.tensor_ref().impl()->set_storage(storage);
+    if (value.is_tensor() && extension_of(value.tensor_ref()))
+      value.tensor_ref().impl()->set_storage(storage);
   };
   if (!result.is_sequence()) return share(result);
   for (const Value& element : result.elements()) share(element);
@@ -41,8 +42,11 @@ void share_storage(const Operator& op, Args args, const Value& result) {
 Value with_written_arguments(const Operator& op, Args args, Value result) {
   const Operator::Info& info = op.info();
   if (!info.is_mutable) return result;
-  auto written = [&](size_t i) { return info.result_aliases[i] >= 0 && info.written[static_cast<size_t>(info.result_aliases[i])]; };
-  if (info.result_aliases.size() == 1) return written(0) ? args[static_cast<size_t>(info.result_aliases[0])] : result;
+  auto written = [&](size_t i) {
+    return info.result_aliases[i] >= 0 && info.written[static_cast<size_t>(info.result_aliases[i])];
+  };
+  if (info.result_aliases.size() == 1)
+    return written(0) ? args[static_cast<size_t>(info.result_aliases[0])] : result;
   ValueList results = result.is_sequence() ? result.elements() : ValueList{};
   for (size_t i = 0; i < results.size(); ++i)
     if (written(i)) results[i] = args[static_cast<size_t>(info.result_aliases[i])];

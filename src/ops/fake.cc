@@ -137,7 +137,8 @@ Value run_meta(const Operator& op, Args args) {
   // Meta functions ask their questions by name; an implicit guard in one is a fault of ours.
   switch (op.form()) {
     case OpForm::kFunctional: {
-      if (op.has(Traits::kGeometry)) return op.info().is_mutable ? op.kernel().boxed(args) : functional_meta(op, args);
+      if (op.has(Traits::kGeometry))
+        return op.info().is_mutable ? op.kernel().boxed(args) : functional_meta(op, args);
       if (op.info().is_mutable && !op.info().schema.returns.empty()) {
         functional_meta(op, args);
         return args[written_at(op)];

@@ -11,7 +11,8 @@ Tensor without_lazy_bits(const Tensor& tensor) {
   if (!(tensor.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative))) return tensor;
   Tensor memory = alias_with(tensor, tensor.sizes(), tensor.strides(), tensor.storage_offset());
   memory.impl()->clear_flags(tensor_flag::kConjugate | tensor_flag::kNegative);
-  Tensor values = allocate({tensor.dtype(), tensor.device(), SymInts(tensor.sizes()), preserved_strides(tensor)});
+  Tensor values =
+      allocate({tensor.dtype(), tensor.device(), SymInts(tensor.sizes()), preserved_strides(tensor)});
   if (!values.storage()->has_memory() || tensor.is_symbolic()) return values;
   const Tensor* from = &memory;
   if (tensor.is_conj()) {
@@ -39,7 +40,8 @@ LazyBits::LazyBits(const Operator& op, Args args) {
       continue;
     }
     Tensor plain = without_lazy_bits(args[i].tensor_ref());
-    if (written[i] && !plain.is_same(args[i].tensor_ref())) written_back_.emplace_back(args[i].tensor_ref(), plain);
+    if (written[i] && !plain.is_same(args[i].tensor_ref()))
+      written_back_.emplace_back(args[i].tensor_ref(), plain);
     resolved_.push_back(plain);
   }
 }

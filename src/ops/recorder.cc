@@ -37,7 +37,11 @@ RecorderScope::~RecorderScope() {
   if (!outer_) layer_state().active &= ~bit_;
 }
 
-Value layers::recorder_upper(const Operator& op, Args args) { return record(*upper, layer::kRecorderUpper, op, args); }
-Value layers::recorder_lower(const Operator& op, Args args) { return record(*lower, layer::kRecorderLower, op, args); }
+Value layers::recorder_upper(const Operator& op, Args args) {
+  return record(*upper, layer::kRecorderUpper, op, args);
+}
+Value layers::recorder_lower(const Operator& op, Args args) {
+  return record(*lower, layer::kRecorderLower, op, args);
+}
 
 }  // namespace weft

@@ -40,14 +40,19 @@ Value value_of(const DefaultValue& value, const Type& type) {
   if (type.is_optional()) return value_of(value, type.element());
   if (type.is_list()) return list_value(value, type);
   switch (value.kind) {
-    case DefaultValue::Kind::kBool: return value.as_bool;
+    case DefaultValue::Kind::kBool:
+      return value.as_bool;
     case DefaultValue::Kind::kInt:
       if (type.is(Type::Kind::kMemoryFormat)) return MemoryFormat::kContiguous;
-      if (type.is(Type::Kind::kScalarType)) return kInt64;  // PyTorch's number 4, the only one that schemas use
+      if (type.is(Type::Kind::kScalarType))
+        return kInt64;  // PyTorch's number 4, the only one that schemas use
       return type.is(Type::Kind::kFloat) ? Value(value.as_float) : Value(value.as_int);
-    case DefaultValue::Kind::kFloat: return value.as_float;
-    case DefaultValue::Kind::kString: return value.as_string;
-    default: return word_value(value.as_string);
+    case DefaultValue::Kind::kFloat:
+      return value.as_float;
+    case DefaultValue::Kind::kString:
+      return value.as_string;
+    default:
+      return word_value(value.as_string);
   }
 }
 
@@ -58,7 +63,6 @@ uint8_t tensor_kind(const Type& type) {
   const Type& element = inner.element().is_optional() ? inner.element().element() : inner.element();
   return element.kind() == Type::Kind::kTensor ? 2 : 0;
 }
-
 
 std::string_view name_in(const char* text) {
   std::string_view schema(text);
@@ -80,7 +84,8 @@ struct Registry {
 };
 
 Registry& registry() {
-  static Registry* instance = new Registry;  // operators outlive every static destructor that may still call one
+  static Registry* instance =
+      new Registry;  // operators outlive every static destructor that may still call one
   return *instance;
 }
 
@@ -112,7 +117,8 @@ const Operator::Info& Operator::parse() const {
     info->is_mutable |= written;
     info->written.push_back(written);
     info->is_tensor.push_back(tensor_kind(argument.type));
-    info->defaults.push_back(argument.default_value ? value_of(*argument.default_value, argument.type) : Value());
+    info->defaults.push_back(argument.default_value ? value_of(*argument.default_value, argument.type)
+                                                    : Value());
   }
   for (size_t i = 0; i < info->schema.returns.size(); ++i) {
     auto aliased = info->schema.aliased_argument(i);
@@ -156,7 +162,8 @@ std::vector<const Operator*> all_operators() {
 void detail::register_operator(const Operator& op) {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
-  require(!r.by_name.contains(name_in(op.schema_text())), "operator {} is defined already", name_in(op.schema_text()));
+  require(!r.by_name.contains(name_in(op.schema_text())), "operator {} is defined already",
+          name_in(op.schema_text()));
   r.add(op);
 }
 

@@ -38,7 +38,8 @@ void resize_to(const TensorSpec& spec, const Tensor& out) {
 void prepare_out(const TensorSpec& spec, const Tensor& out) {
   require(out.defined(), "the out= tensor is undefined");
   if (spec.device != out.device())
-    fail("Expected out tensor to have device {}, but got {} instead", spec.device.to_string(), out.device().to_string());
+    fail("Expected out tensor to have device {}, but got {} instead", spec.device.to_string(),
+         out.device().to_string());
   if (!can_cast(spec.dtype, out.dtype())) [[unlikely]]
     fail("result type {} can't be cast to the desired output type {}", dtype_name(spec.dtype),
          dtype_name(out.dtype()));

@@ -107,7 +107,9 @@ std::optional<bool> ShapeEnv::decide_with_sizes_at_least_two(const Expr* conditi
   for (const auto& [expr, range] : ranges) {
     if (expr->kind() != sym::Kind::kMax) continue;
     for (const Expr* arg : expr->args()) {
-      auto is_below = [&](const Expr* other) { return other == arg || ranges.at(other).hi <= ranges.at(arg).lo; };
+      auto is_below = [&](const Expr* other) {
+        return other == arg || ranges.at(other).hi <= ranges.at(arg).lo;
+      };
       if (std::all_of(expr->args().begin(), expr->args().end(), is_below)) largest[expr] = arg;
     }
   }

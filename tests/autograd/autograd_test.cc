@@ -64,13 +64,15 @@ TEST(Grad, LeavesGradAlone) {
   EXPECT_EQ(values(autograd::grad({g[0].sum()}, {x})[0]), (std::vector<double>{18}));
   EXPECT_ERROR(autograd::grad({(x * 2).sum()}, {unused}), "appears to not have been used in the graph");
   EXPECT_FALSE(autograd::grad({(x * 2).sum()}, {unused}, {}, {.allow_unused = true})[0].defined());
-  EXPECT_EQ(values(autograd::grad({(x * 2).sum()}, {unused}, {}, {.materialize_grads = true})[0]), (std::vector<double>{0}));
+  EXPECT_EQ(values(autograd::grad({(x * 2).sum()}, {unused}, {}, {.materialize_grads = true})[0]),
+            (std::vector<double>{0}));
 }
 
 TEST(Leaf, RefusesInPlaceWrites) {
   Tensor x = vec({1, 2}).set_requires_grad();
   EXPECT_ERROR(x.add_(1), "a leaf Variable that requires grad is being used in an in-place operation.");
-  EXPECT_ERROR(x.view({2, 1}).add_(1), "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  EXPECT_ERROR(x.view({2, 1}).add_(1),
+               "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   NoGrad no_grad;
   x.add_(1);
   EXPECT_EQ(values(x), (std::vector<double>{2, 3}));
@@ -205,19 +207,23 @@ TEST(Engine, GradientsOfComplexNumbersFollowPyTorch) {
 
 TEST(NotImplemented, OutFormsDoNotDifferentiate) {
   Tensor x = vec({1}).set_requires_grad(), out = vec({0});
-  EXPECT_ERROR(add_out(out, x, x), "functions with out=... arguments don't support automatic differentiation");
+  EXPECT_ERROR(add_out(out, x, x),
+               "functions with out=... arguments don't support automatic differentiation");
 }
 
 TEST(Gradcheck, AgreesAndFindsAWrongDerivative) {
   Tensor x = ramp({2, 3}).set_requires_grad();
-  autograd::gradcheck([](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0]) * sin(in[0])}; }, {x});
-  autograd::gradgradcheck([](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0]) * sin(in[0])}; }, {x});
+  autograd::gradcheck(
+      [](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0]) * sin(in[0])}; }, {x});
+  autograd::gradgradcheck(
+      [](const std::vector<Tensor>& in) { return std::vector<Tensor>{exp(in[0]) * sin(in[0])}; }, {x});
   // detach hides half of the derivative.
   auto wrong = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0] * in[0].detach()}; };
   EXPECT_ERROR(autograd::gradcheck(wrong, {x}), "but finite differences give");
 }
 
-// The gradient of a base may lie in memory otherwise than the base: expanded, or row-major where the base is not.
+// The gradient of a base may lie in memory otherwise than the base: expanded, or row-major where the base is
+// not.
 TEST(ViewsAndWrites, GradientsOfAnyLayoutGoThroughViews) {
   Tensor x = ramp({3, 2}).set_requires_grad();
   Tensor y = x.t() * 2;  // keeps the strides of x.t()

@@ -112,8 +112,7 @@ TEST(CustomFunction, ListsOfTensors) {
   EXPECT_EQ(values(c.grad()), (std::vector<double>{3}));
 }
 
-// --- marks
-// ------------------------------------------------------------------------------------------------------------
+// --- marks -----------------------------------------------------------------------------------------------
 
 struct DoubleInPlace : Function<DoubleInPlace> {
   static Tensor forward(FunctionContext& ctx, const Tensor& x) {
@@ -191,8 +190,7 @@ TEST(CustomFunction, GradsNeedNotBeMaterialized) {
   EXPECT_EQ(values(x.grad()), (std::vector<double>{1}));
 }
 
-// --- errors
-// ---------------------------------------------------------------------------------------------------------------
+// --- errors ----------------------------------------------------------------------------------------------
 
 struct WrongCount : Function<WrongCount> {
   static Tensor forward(FunctionContext&, const Tensor& x, double) { return x * 2; }
@@ -227,8 +225,7 @@ TEST(CustomFunctionErrors, SavedTensorsAreWatched) {
   EXPECT_ERROR(z.backward(), "Trying to backward through the graph a second time");
 }
 
-// --- every layer
-// -------------------------------------------------------------------------------------------------------------
+// --- every layer -----------------------------------------------------------------------------------------
 
 TEST(CustomFunctionLayers, GradLevelsUseItsDerivativeAtEveryOrder) {
   auto f = [](const Tensor& x) { return FiveX::apply(x).sum(); };

@@ -10,7 +10,8 @@ TEST(Print, FollowsPyTorchsLayout) {
   EXPECT_EQ(from_data(std::vector<float>{1, 2, 3}).to_string(), "tensor([1., 2., 3.])");
   EXPECT_EQ(from_data(std::vector<float>{0.5f, -10}).to_string(), "tensor([  0.5000, -10.0000])");
   EXPECT_EQ(from_data(std::vector<float>{1e-6f, 1}).to_string(), "tensor([1.0000e-06, 1.0000e+00])");
-  EXPECT_EQ(from_data(std::vector<int64_t>{1, -20, 3, 4}, {2, 2}).to_string(), "tensor([[  1, -20],\n        [  3,   4]])");
+  EXPECT_EQ(from_data(std::vector<int64_t>{1, -20, 3, 4}, {2, 2}).to_string(),
+            "tensor([[  1, -20],\n        [  3,   4]])");
   EXPECT_EQ(from_data(std::vector<double>{1, 2}).to_string(), "tensor([1., 2.], dtype=float64)");
   EXPECT_EQ(ones({2}, kBool).to_string(), "tensor([True, True])");
   EXPECT_EQ(zeros({0}).to_string(), "tensor([])");
@@ -26,7 +27,8 @@ TEST(Print, SummarisesLongTensors) {
 TEST(Print, ReadsViewsThroughTheirStrides) {
   Tensor x = from_data(std::vector<int64_t>{1, 2, 3, 4}, {2, 2});
   EXPECT_EQ(x.t().to_string(), "tensor([[1, 3],\n        [2, 4]])");
-  EXPECT_EQ(empty({2}, std::nullopt, std::nullopt, kMeta).to_string(), "tensor(..., device='meta', size=[2], dtype=float32)");
+  EXPECT_EQ(empty({2}, std::nullopt, std::nullopt, kMeta).to_string(),
+            "tensor(..., device='meta', size=[2], dtype=float32)");
 }
 
 }  // namespace

@@ -103,8 +103,7 @@ TEST(Tensor, DataIsCheckedForTypeAndMemory) {
   EXPECT_ERROR(on(kMeta).data<float>(), "data: f32[2, 3] on meta has no memory; only its shape is known");
 }
 
-// --- devices
-// -----------------------------------------------------------------------------------------------------
+// --- devices ---------------------------------------------------------------------------------------------
 
 TEST(Devices, MixingNamesOperatorArgumentsAndDevices) {
   EXPECT_USER_ERROR(
@@ -162,8 +161,7 @@ TEST(Devices, HaveNames) {
     EXPECT_USER_ERROR(Device(bad), "is not a device; expected cpu, meta, sim, or sim:N with N from 0 to 127");
 }
 
-// --- nothing in it
-// ---------------------------------------------------------------------------------------------------
+// --- nothing in it ---------------------------------------------------------------------------------------
 
 TEST(EmptyTensor, GoesThroughEverything) {
   const Tensor x = empty({0, 3});

@@ -49,7 +49,8 @@ Case random_case(unsigned seed, bool dilates) {
   if (between(0, 4) == 0) c.pool.divisor = between(1, 5);
   c.input = empty(sizes, kFloat64);
   for (int64_t i = 0; i < c.input.plain_numel(); ++i)
-    c.input.data<double>()[i] = static_cast<double>(between(-7, 7));  // equal values are common, sums fit int8
+    c.input.data<double>()[i] =
+        static_cast<double>(between(-7, 7));  // equal values are common, sums fit int8
   return c;
 }
 

@@ -84,7 +84,9 @@ TEST(FuncJvp, FollowsViewsAndWrites) {
 }
 
 TEST(FuncVmap, MatchesALoop) {
-  auto f = [](const Tensor& x, const Tensor& y) { return (x * y).sum() + mm(x.unsqueeze(0), y.unsqueeze(1)).sum() + softmax(x, 0); };
+  auto f = [](const Tensor& x, const Tensor& y) {
+    return (x * y).sum() + mm(x.unsqueeze(0), y.unsqueeze(1)).sum() + softmax(x, 0);
+  };
   Tensor x = ramp({4, 3}), y = ramp({3, 4});
   Tensor batched = func::vmap(f, {.in_dims = {0, 1}})(x, y);
   for (int64_t i = 0; i < 4; ++i) EXPECT_TRUE(close(batched.select(0, i), f(x.select(0, i), y.select(1, i))));
@@ -92,7 +94,8 @@ TEST(FuncVmap, MatchesALoop) {
 
 TEST(FuncVmap, OutDimsAndUnmappedArguments) {
   Tensor x = ramp({4, 3}), w = ramp({3});
-  Tensor r = func::vmap([](const Tensor& a, const Tensor& b) { return a * b; }, {.in_dims = {0, func::kNoDim}, .out_dims = {1}})(x, w);
+  Tensor r = func::vmap([](const Tensor& a, const Tensor& b) { return a * b; },
+                        {.in_dims = {0, func::kNoDim}, .out_dims = {1}})(x, w);
   EXPECT_TRUE(close(r, (x * w).transpose(0, 1)));
   Tensor constant = func::vmap([&](const Tensor&) { return w; })(x);
   EXPECT_TRUE(close(constant, w.expand({4, 3})));
@@ -107,7 +110,8 @@ TEST(FuncVmap, InPlaceOnTheBatch) {
   })(x);
   EXPECT_TRUE(close(r.select(1, 0), x.select(1, 0) + 5));
   Tensor outside = zeros({2}, kFloat64);
-  EXPECT_ERROR(func::vmap([&](const Tensor& a) { return outside.add_(a); })(x), "is not possible because there exists a Tensor");
+  EXPECT_ERROR(func::vmap([&](const Tensor& a) { return outside.add_(a); })(x),
+               "is not possible because there exists a Tensor");
 }
 
 TEST(FuncVmap, Randomness) {
@@ -121,7 +125,8 @@ TEST(FuncVmap, Randomness) {
 }
 
 TEST(FuncVmap, SaysWhatIsWrong) {
-  EXPECT_ERROR(func::vmap([](const Tensor& a, const Tensor& b) { return a + b; })(ramp({3}), ramp({4})), "same size in the mapped dimension");
+  EXPECT_ERROR(func::vmap([](const Tensor& a, const Tensor& b) { return a + b; })(ramp({3}), ramp({4})),
+               "same size in the mapped dimension");
   EXPECT_ERROR(func::vmap([](const Tensor& a) { return a; })(ramp({})), "of dimensionality 0");
   EXPECT_ERROR(func::vmap([](const Tensor& a) { return a * a.item(); })(ramp({3})), "vmap");
 }
@@ -161,12 +166,16 @@ TEST(FuncNesting, VmapOfGradIsGradOfVmapSummed) {
   Tensor c = func::vmap(func::vmap(func::grad([](const Tensor& t) { return exp(t) * tanh(t); })))(x);
   EXPECT_TRUE(close(a, c));
   auto forward = [&](const Tensor& t) { return func::jvp(func::grad(f), {t}, {ones_like(t)}).second[0]; };
-  auto reverse = [&](const Tensor& t) { return func::grad([&](const Tensor& u) { return func::grad(f)(u).sum(); })(t); };
+  auto reverse = [&](const Tensor& t) {
+    return func::grad([&](const Tensor& u) { return func::grad(f)(u).sum(); })(t);
+  };
   EXPECT_TRUE(close(func::vmap(forward)(x), func::vmap(reverse)(x)));
 }
 
 TEST(FuncState, IsRestoredWhenAFunctionThrows) {
-  EXPECT_ERROR(func::vmap(func::grad([](const Tensor& x) -> Tensor { fail("stop {}", x.dim()); }))(ramp({3, 2})), "stop 1");
+  EXPECT_ERROR(
+      func::vmap(func::grad([](const Tensor& x) -> Tensor { fail("stop {}", x.dim()); }))(ramp({3, 2})),
+      "stop 1");
   EXPECT_EQ(values(func::grad(cubes)(vec({1}))), (std::vector<double>{3}));
   EXPECT_FALSE((vec({1}) * 2).requires_grad());
 }

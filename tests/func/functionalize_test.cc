@@ -43,8 +43,7 @@ bool any_mutation(const std::vector<std::string>& names) {
 
 Tensor lower(const Tensor& value) { return func::to_functional(value, FunctionalPosition::kLower); }
 
-// --- writes become values
-// ------------------------------------------------------------------------------------------
+// --- writes become values --------------------------------------------------------------------------------
 
 TEST(Functionalize, AnInPlaceCallBecomesItsFunctionalForm) {
   Tensor x = vec({1, 2, 3}), w = lower(x);
@@ -157,8 +156,7 @@ TEST(Functionalize, AnOperatorWithoutAFunctionalFormWritesToACopy) {
   EXPECT_EQ(values(x), (std::vector<double>{1, 2}));
 }
 
-// --- lower: below autograd
-// -------------------------------------------------------------------------------------------
+// --- lower: below autograd -------------------------------------------------------------------------------
 
 TEST(FunctionalizeLower, TheBackwardPassIsFunctionalToo) {
   auto program = [](const Tensor& x) {
@@ -226,8 +224,7 @@ TEST(FunctionalizeLower, WrappersSitInsideExtensions) {
   EXPECT_EQ(values(func::from_functional(b)), (std::vector<double>{30, 4}));
 }
 
-// --- upper: above autograd and the upper recorder
-// ----------------------------------------------------------------------
+// --- upper: above autograd and the upper recorder --------------------------------------------------------
 
 TEST(FunctionalizeUpper, KeepsCompositesThatNeitherAliasNorWrite) {
   Tensor x = func::to_functional(ramp({2, 3}), FunctionalPosition::kUpper), weight = ramp({4, 3});
@@ -251,8 +248,7 @@ TEST(FunctionalizeUpper, HistoriesAreMadeBelow) {
   EXPECT_EQ(values(leaf.grad()), (std::vector<double>{10, 2, 2}));
 }
 
-// --- the transform level
-// -------------------------------------------------------------------------------------------------
+// --- the transform level ---------------------------------------------------------------------------------
 
 TEST(FunctionalizeLevel, WritesArgumentsOnceAtTheEnd) {
   auto f = [](const Tensor& x, const Tensor& y) {

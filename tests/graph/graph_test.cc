@@ -35,7 +35,7 @@ struct Small {
   Node& out = graph.output(v(relu));
 };
 
-// --- users and arguments -----------------------------------------------------------------------------------
+// --- users and arguments ---------------------------------------------------------------------------------
 
 TEST(GraphUsers, FollowArguments) {
   Small g;
@@ -61,7 +61,8 @@ TEST(GraphUsers, NodesInsideContainersCount) {
 
 TEST(GraphUsers, ReplaceAllUses) {
   Small g;
-  EXPECT_THAT(names(g.x.replace_all_uses_with(g.y, [&](const Node& user) { return &user == &g.dead; })), ElementsAre("add"));
+  EXPECT_THAT(names(g.x.replace_all_uses_with(g.y, [&](const Node& user) { return &user == &g.dead; })),
+              ElementsAre("add"));
   EXPECT_THAT(names(g.sum.inputs()), ElementsAre("y"));
   EXPECT_THAT(names(g.x.users().list()), ElementsAre("add_1"));
 }
@@ -81,7 +82,7 @@ TEST(GraphUsers, ManyOfThem) {
   EXPECT_EQ(graph.size(), 1u);
 }
 
-// --- names -------------------------------------------------------------------------------------------------
+// --- names -----------------------------------------------------------------------------------------------
 
 TEST(GraphNames, FollowPyTorchsRules) {
   Graph graph;
@@ -95,7 +96,8 @@ TEST(GraphNames, FollowPyTorchsRules) {
   graph.call_module("layer1.0.conv1", {v(x)});
   graph.call(python_function("operator.getitem"), {v(x), 0});
   graph.output(v(x));
-  EXPECT_THAT(names(graph), ElementsAre("x", "kwargs", "sum_1", "sum_2", "add", "add_", "add__1", "layer1_0_conv1", "getitem", "output"));
+  EXPECT_THAT(names(graph), ElementsAre("x", "kwargs", "sum_1", "sum_2", "add", "add_", "add__1",
+                                        "layer1_0_conv1", "getitem", "output"));
 }
 
 TEST(GraphNames, AreMadeValidAndUnique) {
@@ -112,7 +114,7 @@ TEST(GraphNames, AreMadeValidAndUnique) {
   EXPECT_EQ(names.make("None"), "None_1");
 }
 
-// --- order -------------------------------------------------------------------------------------------------
+// --- order -----------------------------------------------------------------------------------------------
 
 TEST(GraphOrder, InsertionPoints) {
   Small g;
@@ -146,7 +148,7 @@ TEST(GraphOrder, CyclesAreNamed) {
   EXPECT_ERROR(g.graph.legalize(), "these nodes wait for each other: add, relu, output");
 }
 
-// --- changes -----------------------------------------------------------------------------------------------
+// --- changes ---------------------------------------------------------------------------------------------
 
 TEST(GraphChanges, DeadCodeGoesAndWhatMattersStays) {
   Small g;
@@ -212,7 +214,8 @@ TEST(GraphChanges, AMillionNodesInAChain) {
 TEST(GraphErrors, NameTheNodes) {
   Small g, other;
   EXPECT_ERROR(g.graph.erase(g.sum), "node 'add' still has 1 users in the graph: relu");
-  EXPECT_ERROR(g.graph.call(op("aten::relu"), {v(other.x)}), "cannot take 'x' as an argument: it belongs to another graph");
+  EXPECT_ERROR(g.graph.call(op("aten::relu"), {v(other.x)}),
+               "cannot take 'x' as an argument: it belongs to another graph");
   EXPECT_ERROR(g.sum.set_arg(0, v(g.sum)), "node 'add' cannot be its own argument");
   EXPECT_ERROR(g.sum.set_arg(2, 1), "node 'add' has 2 arguments; there is no argument 2");
   EXPECT_ERROR(g.graph.output(v(g.x)), "the graph has an output already");
@@ -220,14 +223,15 @@ TEST(GraphErrors, NameTheNodes) {
   EXPECT_ERROR(g.x.replace_all_uses_with(other.x), "they are not in one graph");
   EXPECT_ERROR(g.graph.call_method("relu", {}), "needs the value that it is called on");
   EXPECT_ERROR(python_function("operator.ad"), "there is no function 'operator.ad'");
-  EXPECT_ERROR(g.graph.create(NodeKind::kCallModule, op("aten::relu"), {}), "a call_module node cannot have a function");
+  EXPECT_ERROR(g.graph.create(NodeKind::kCallModule, op("aten::relu"), {}),
+               "a call_module node cannot have a function");
   Ref<Node> dead(&g.dead);
   g.graph.erase(g.dead);
   EXPECT_ERROR(g.graph.call(op("aten::relu"), {v(*dead)}), "it was erased");
   g.graph.lint();
 }
 
-// --- texts: what PyTorch 2.13 prints for the same graphs ---------------------------------------------------
+// --- texts: what PyTorch 2.13 prints for the same graphs -------------------------------------------------
 
 TEST(GraphText, Code) {
   Graph graph;
@@ -273,7 +277,8 @@ TEST(GraphText, Literals) {
   Graph graph;
   Node& x = graph.get_attr("weight");
   graph.call(op("aten::to.dtype"), {v(x), kFloat64});
-  graph.call(op("aten::full"), {Value::list({2}), std::numeric_limits<double>::infinity()}, {{"device", kCpu}, {"pin_memory", false}});
+  graph.call(op("aten::full"), {Value::list({2}), std::numeric_limits<double>::infinity()},
+             {{"device", kCpu}, {"pin_memory", false}});
   graph.call(op("aten::gelu"), {v(x)}, {{"approximate", "tanh"}});
   graph.call(op("aten::add.Scalar"), {v(x), 1e-5});
   graph.output(Value::tuple({v(x)}));
@@ -292,14 +297,14 @@ def forward(self):
 
 TEST(GraphText, Table) {
   Small g;
-  EXPECT_EQ(g.graph.tabular(), R"(opcode         name    target                     args       kwargs
--------------  ------  -------------------------  ---------  ------
-placeholder    x       x                          ()         {}
-placeholder    y       y                          ()         {}
-call_function  add     torch.ops.aten.add.Tensor  (x, y)     {}
-call_function  add_1   torch.ops.aten.add.Scalar  (x, 1)     {}
-call_function  relu    torch.ops.aten.relu.default  (add,)     {}
-output         output  output                     (relu,)    {})");
+  EXPECT_EQ(g.graph.tabular(), R"(opcode         name    target                       args     kwargs
+-------------  ------  ---------------------------  -------  ------
+placeholder    x       x                            ()       {}
+placeholder    y       y                            ()       {}
+call_function  add     torch.ops.aten.add.Tensor    (x, y)   {}
+call_function  add_1   torch.ops.aten.add.Scalar    (x, 1)   {}
+call_function  relu    torch.ops.aten.relu.default  (add,)   {}
+output         output  output                       (relu,)  {})");
 }
 
 TEST(GraphText, AnEmptyGraph) {
@@ -308,7 +313,7 @@ TEST(GraphText, AnEmptyGraph) {
   EXPECT_EQ(graph.code(), "\n\n\ndef forward(self):\n    pass\n    ");
 }
 
-// --- functions on values -----------------------------------------------------------------------------------
+// --- functions on values ---------------------------------------------------------------------------------
 
 TEST(PythonFunctions, WorkOnNumbersTensorsAndContainers) {
   auto run = [](std::string_view name, ValueList args) { return python_function(name).run(args); };

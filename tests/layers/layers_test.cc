@@ -17,9 +17,9 @@
 namespace weft {
 namespace {
 
+using testing::close;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::close;
 using testing::ramp;
 using testing::values;
 using testing::vec;
@@ -34,7 +34,7 @@ std::vector<std::string> recorded(Position position, const std::function<void()>
   return recorder.names();
 }
 
-// --- recorder ----------------------------------------------------------------------------------------------------
+// --- recorder --------------------------------------------------------------------------------------------
 
 TEST(RecorderTest, UpperSeesCompositesWholeAndLowerTheirParts) {
   Tensor x = ramp({2, 3}), w = ramp({4, 3}), b = ramp({4});
@@ -45,7 +45,8 @@ TEST(RecorderTest, UpperSeesCompositesWholeAndLowerTheirParts) {
 TEST(RecorderTest, LowerSeesTheBackwardPassAndUpperDoesToo) {
   Tensor x = vec({1, 2}).set_requires_grad();
   auto run = [&] { (x * x).sum().backward(); };
-  EXPECT_THAT(recorded(Position::kLower, run), ::testing::IsSupersetOf({"aten::mul.Tensor", "aten::sum", "aten::expand"}));
+  EXPECT_THAT(recorded(Position::kLower, run),
+              ::testing::IsSupersetOf({"aten::mul.Tensor", "aten::sum", "aten::expand"}));
 }
 
 TEST(RecorderTest, NoOpCallsAreSeen) {
@@ -55,10 +56,11 @@ TEST(RecorderTest, NoOpCallsAreSeen) {
 
 TEST(RecorderTest, InPlaceAndViewsAreSeenAsCalled) {
   Tensor x = ramp({2, 2});
-  EXPECT_THAT(recorded(Position::kUpper, [&] { x.view({-1}).add_(1); }), ElementsAre("aten::view", "aten::add_.Scalar"));
+  EXPECT_THAT(recorded(Position::kUpper, [&] { x.view({-1}).add_(1); }),
+              ElementsAre("aten::view", "aten::add_.Scalar"));
 }
 
-// --- journey 2 -----------------------------------------------------------------------------------------------------
+// --- journey 2 -------------------------------------------------------------------------------------------
 
 TEST(Journey2, VmapOfGradRecordsBatchedOperators) {
   Tensor x = ramp({4, 3});
@@ -71,10 +73,11 @@ TEST(Journey2, VmapOfGradRecordsBatchedOperators) {
   EXPECT_TRUE(close(traced, plain));
   ASSERT_FALSE(recorder.calls.empty());
   EXPECT_EQ(recorder.calls[0].op->name(), "aten::mul.Tensor");
-  EXPECT_EQ(describe(recorder.calls[0].result.to_tensor()).str(), "f64[4, 3]");  // one call for the whole batch
+  EXPECT_EQ(describe(recorder.calls[0].result.to_tensor()).str(),
+            "f64[4, 3]");  // one call for the whole batch
 }
 
-// --- journey 3 -------------------------------------------------------------------------------------------------------
+// --- journey 3 -------------------------------------------------------------------------------------------
 
 TEST(Journey3, InPlaceOnAViewWithSymbolicSizesUnderAutograd) {
   auto env = ShapeEnv::create();
@@ -93,19 +96,25 @@ TEST(Journey3, InPlaceOnAViewWithSymbolicSizesUnderAutograd) {
   EXPECT_TRUE(env->guards().empty());
 }
 
-// --- journey 4 ----------------------------------------------------------------------------------------------------------
+// --- journey 4 -------------------------------------------------------------------------------------------
 
 struct TwoTensor : Extension {
   TwoTensor(Tensor a, Tensor b) : a(std::move(a)), b(std::move(b)) {}
   Tensor a, b;
 
-  static Tensor make(const Tensor& a, const Tensor& b) { return make_extension(make_ref<TwoTensor>(a, b), a); }
+  static Tensor make(const Tensor& a, const Tensor& b) {
+    return make_extension(make_ref<TwoTensor>(a, b), a);
+  }
   std::string type_name() const override { return "TwoTensor"; }
   std::vector<Tensor> inner() const override { return {a, b}; }
-  Ref<Extension> with_inner(std::vector<Tensor> inner) const override { return make_ref<TwoTensor>(inner[0], inner[1]); }
+  Ref<Extension> with_inner(std::vector<Tensor> inner) const override {
+    return make_ref<TwoTensor>(inner[0], inner[1]);
+  }
   std::optional<Value> handle(const Operator& op, Args args) override {
-    Value first = dispatch::redispatch(op, unwrap_extensions<TwoTensor>(args, [](TwoTensor& t) { return t.a; }));
-    Value second = dispatch::redispatch(op, unwrap_extensions<TwoTensor>(args, [](TwoTensor& t) { return t.b; }));
+    Value first =
+        dispatch::redispatch(op, unwrap_extensions<TwoTensor>(args, [](TwoTensor& t) { return t.a; }));
+    Value second =
+        dispatch::redispatch(op, unwrap_extensions<TwoTensor>(args, [](TwoTensor& t) { return t.b; }));
     return join(first, second);
   }
   static Value join(const Value& x, const Value& y) {
@@ -145,7 +154,7 @@ TEST(Journey4, ViewsOfExtensionsShareIdentity) {
   EXPECT_EQ(x.version(), before + 1);
 }
 
-// --- journey 5 -------------------------------------------------------------------------------------------------------------
+// --- journey 5 -------------------------------------------------------------------------------------------
 
 TEST(Journey5, GeluTimesYIsAScalarFormulaToo) {
   const Operator& gelu_op = operator_named("aten::gelu");
@@ -154,11 +163,12 @@ TEST(Journey5, GeluTimesYIsAScalarFormulaToo) {
   Tensor x = ramp({100}, -3, 3), y = ramp({100}), r = gelu(x) * y;
   for (int64_t i = 0; i < 100; ++i) {
     double v = x.data<double>()[i];
-    EXPECT_NEAR(r.data<double>()[i], 0.5 * v * (1 + std::erf(v / std::sqrt(2.0))) * y.data<double>()[i], 1e-14);
+    EXPECT_NEAR(r.data<double>()[i], 0.5 * v * (1 + std::erf(v / std::sqrt(2.0))) * y.data<double>()[i],
+                1e-14);
   }
 }
 
-// --- modes --------------------------------------------------------------------------------------------------------------------
+// --- modes -----------------------------------------------------------------------------------------------
 
 struct Counter : Mode {
   int count = 0;
@@ -211,7 +221,7 @@ TEST(ModeTest, IsRestoredWhenAHandlerThrows) {
   EXPECT_EQ(values(zeros({1})), (std::vector<double>{0}));
 }
 
-// --- fake ---------------------------------------------------------------------------------------------------------------------
+// --- fake ------------------------------------------------------------------------------------------------
 
 TEST(FakeTest, FactoriesAndOperatorsHaveNoMemory) {
   FakeMode mode;
@@ -236,7 +246,7 @@ TEST(FakeTest, ItemGivesAnUnbackedSymbol) {
   EXPECT_EQ(s.to_string(), "u0");
 }
 
-// --- autocast -----------------------------------------------------------------------------------------------------------------
+// --- autocast --------------------------------------------------------------------------------------------
 
 TEST(AutocastTest, NarrowsProductsAndWidensSoftmax) {
   Tensor x = ramp({2, 3}).to(kFloat32), w = ramp({4, 3}).to(kFloat32);
@@ -249,19 +259,22 @@ TEST(AutocastTest, NarrowsProductsAndWidensSoftmax) {
   EXPECT_EQ(linear(x, w).dtype(), kFloat32);
 }
 
-// --- user-visible errors --------------------------------------------------------------------------------------------------------
+// --- user-visible errors ---------------------------------------------------------------------------------
 
 TEST(DispatchErrors, NameOperatorArgumentAndValues) {
   EXPECT_ERROR(add(Tensor(), ramp({1})), "aten::add.Tensor: argument 'self' is an undefined tensor");
-  EXPECT_ERROR(ramp({2}) + ramp({3}), "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
+  EXPECT_ERROR(ramp({2}) + ramp({3}),
+               "The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0");
   EXPECT_ERROR(operator_named("aten::ad.Tensor"), "near names: aten::add.Tensor");
   EXPECT_ERROR(call("aten::neg", {1}), "expected a tensor but got an integer");
-  EXPECT_ERROR(ramp({2}).to(kInt64).add_(0.5), "result type float32 can't be cast to the desired output type int64");
+  EXPECT_ERROR(ramp({2}).to(kInt64).add_(0.5),
+               "result type float32 can't be cast to the desired output type int64");
 }
 
 TEST(DispatchErrors, DevicesDoNotMix) {
   Tensor a = ones({2}), b = ones({2}, std::nullopt, std::nullopt, Device("sim:1"));
-  EXPECT_ERROR(a + b, "expected all tensors to be on the same device, but found at least two devices, cpu and sim:1");
+  EXPECT_ERROR(
+      a + b, "expected all tensors to be on the same device, but found at least two devices, cpu and sim:1");
   EXPECT_EQ(values(to(b + b, std::nullopt, std::nullopt, kCpu)), (std::vector<double>{2, 2}));
 }
 

@@ -41,7 +41,7 @@ bool fits_in_place(const Tensor& result, const Tensor& self) {
          std::ranges::equal(result.plain_sizes(), self.plain_sizes());
 }
 
-// --- in-place ----------------------------------------------------------------------------------------------
+// --- in-place --------------------------------------------------------------------------------------------
 
 TEST(InPlace, GivesTheValuesOfTheFunctionalForm) {
   auto check = [](const Case& one, std::vector<std::string>& texts) {
@@ -76,7 +76,9 @@ TEST(InPlace, GivesTheValuesOfTheFunctionalForm) {
     }
   };
   // Those that give a tensor other sizes or other memory have tests of their own.
-  auto wanted = [](const Operator& op) { return form_of(op, OpForm::kInplace) && !op.has(Traits::kGeometry); };
+  auto wanted = [](const Operator& op) {
+    return form_of(op, OpForm::kInplace) && !op.has(Traits::kGeometry);
+  };
   expect_only(check_samples(wanted, check),
               {{"aten::dropout/eval", "nothing is dropped, so nothing is written"}});
 }
@@ -114,7 +116,7 @@ TEST(InPlace, GivesTheGradientsOfTheFunctionalForm) {
   expect_only(check_samples(wanted, check), {});
 }
 
-// --- out= --------------------------------------------------------------------------------------------------
+// --- out= ------------------------------------------------------------------------------------------------
 
 // The arguments of the out= overload: those of the functional one by name, and `outs` where it writes.
 std::vector<Value> with_outs(const Operator& functional, const Operator& out, const std::vector<Value>& args,
@@ -202,7 +204,7 @@ TEST(Out, OfAWiderTypeIsTheSameToFakeTensors) {
   expect_only(check_samples(wanted, check), {});
 }
 
-// --- layouts -----------------------------------------------------------------------------------------------
+// --- layouts ---------------------------------------------------------------------------------------------
 
 TEST(Layouts, DoNotChangeValues) {
   auto check = [](const Case& one, std::vector<std::string>& texts) {
@@ -239,7 +241,7 @@ TEST(Layouts, DoNotChangeValues) {
                {"aten::view_as", "not every layout can be seen in every way"}});
 }
 
-// --- decompositions ----------------------------------------------------------------------------------------
+// --- decompositions --------------------------------------------------------------------------------------
 
 TEST(Decompositions, GiveWhatTheKernelGives) {
   auto check = [](const Case& one, std::vector<std::string>& texts) {

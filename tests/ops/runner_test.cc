@@ -21,7 +21,8 @@ class RunnerTest : public ::testing::Test {
  protected:
   RowResult run(const std::string& row, bool is_error = false) {
     // Named after the test: several may run at once.
-    std::string stem = std::string("weft_runner_") + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::string stem =
+        std::string("weft_runner_") + ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::path path = ::testing::TempDir() + stem + ".json";
     SafeTensors tensors;
     for (const auto& [name, factor] : {std::pair("t", 1.0f), std::pair("u", 2.0f)}) {
@@ -34,9 +35,9 @@ class RunnerTest : public ::testing::Test {
     tensors.add("g", cotangent);
     save_safetensors(tensors, ::testing::TempDir() + stem + ".safetensors");
     std::string samples = is_error ? "" : row, errors = is_error ? row : "";
-    std::ofstream(path)
-        << R"({"format": 1, "torch": "x", "family": "f", "tensors": ")" << stem << R"(.safetensors", "samples": [)"
-        << samples << R"(], "errors": [)" << errors << "]}";
+    std::ofstream(path) << R"({"format": 1, "torch": "x", "family": "f", "tensors": ")" << stem
+                        << R"(.safetensors", "samples": [)" << samples << R"(], "errors": [)" << errors
+                        << "]}";
     SampleFile file = SampleFile::load(path);
     return run_row(file, file.rows().at(0));
   }

@@ -40,8 +40,7 @@ inline std::vector<const Operator*> functional_operators() {
   return found;
 }
 
-// --- findings and exceptions
-// ---------------------------------------------------------------------------------------
+// --- findings and exceptions -----------------------------------------------------------------------------
 
 // What is wrong, by operator or by sample.
 using Findings = std::map<std::string, std::vector<std::string>>;
@@ -94,8 +93,7 @@ inline Findings check_samples(FunctionRef<bool(const Operator&)> wanted,
   return findings;
 }
 
-// --- tensors inside arguments and results
-// --------------------------------------------------------------------------
+// --- tensors inside arguments and results ----------------------------------------------------------------
 
 inline void append_tensors(const Value& value, std::vector<Tensor>& all) {
   if (value.is_tensor()) all.push_back(value.tensor_ref());
@@ -130,8 +128,7 @@ inline std::vector<Value> map_tensors(const std::vector<Value>& values,
 
 inline bool is_mutable(const Operator& op) { return op.info().is_mutable; }
 
-// --- comparing
-// -------------------------------------------------------------------------------------------------------
+// --- comparing -------------------------------------------------------------------------------------------
 
 // "is argument 0", "shares argument 1" or "fresh memory".
 inline std::string relation_to(const Tensor& result, const std::vector<Tensor>& arguments) {
@@ -209,8 +206,7 @@ inline std::vector<Value> Case::args() const {
   return args;
 }
 
-// --- varying tensors
-// ---------------------------------------------------------------------------------------------------
+// --- varying tensors -------------------------------------------------------------------------------------
 
 // A copy with fresh memory and the same strides.
 inline Tensor duplicate(const Tensor& tensor) {

@@ -1,5 +1,5 @@
-// The same bits for any number of threads: forward and backward of operators on tensors that are large enough to be cut
-// into many blocks.
+// The same bits for any number of threads: forward and backward of operators on tensors that are large enough
+// to be cut into many blocks.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -28,11 +28,17 @@ const Program kPrograms[] = {
     {"pointwise", [] { return Tensors{normal({700, 900}), normal({900})}; },
      [](const Tensors& t) { return Tensors{gelu(exp(t[0]) * t[1] + tanh(t[0]) / 3)}; }},
     {"sums", [] { return Tensors{normal({600, 1100})}; },
-     [](const Tensors& t) { return Tensors{t[0].sum(), t[0].sum({0}), t[0].mean({1}), var(t[0], {0}), t[0].cumsum(1)}; }},
+     [](const Tensors& t) {
+       return Tensors{t[0].sum(), t[0].sum({0}), t[0].mean({1}), var(t[0], {0}), t[0].cumsum(1)};
+     }},
     {"extremes", [] { return Tensors{normal({600, 1100})}; },
-     [](const Tensors& t) { return Tensors{t[0].amax({0}), t[0].amin({1}), std::get<0>(max(t[0], 1)), std::get<0>(topk(t[0], 5))}; }},
+     [](const Tensors& t) {
+       return Tensors{t[0].amax({0}), t[0].amin({1}), std::get<0>(max(t[0], 1)), std::get<0>(topk(t[0], 5))};
+     }},
     {"softmax and layer_norm", [] { return Tensors{normal({300, 1000}), normal({1000}), normal({1000})}; },
-     [](const Tensors& t) { return Tensors{softmax(t[0], 1), log_softmax(t[0], 0), layer_norm(t[0], {1000}, t[1], t[2])}; }},
+     [](const Tensors& t) {
+       return Tensors{softmax(t[0], 1), log_softmax(t[0], 0), layer_norm(t[0], {1000}, t[1], t[2])};
+     }},
     {"products", [] { return Tensors{normal({300, 400}), normal({400, 350}), normal({350})}; },
      [](const Tensors& t) { return Tensors{addmm(t[2], t[0], t[1]), t[0].t().matmul(t[0])}; }},
     {"batched products", [] { return Tensors{normal({12, 60, 70}), normal({12, 70, 50})}; },
@@ -84,7 +90,8 @@ Tensors with_gradients(const Program& program, Tensors inputs) {
     if (!a[i].defined() && !b[i].defined()) continue;
     Tensor x = a[i].contiguous(), y = b[i].contiguous();
     auto bytes = static_cast<size_t>(x.plain_numel() * item_size(x.dtype()));
-    if (std::memcmp(x.raw_data(), y.raw_data(), bytes) != 0) return ::testing::AssertionFailure() << "tensor " << i << ", " << describe(x).str();
+    if (std::memcmp(x.raw_data(), y.raw_data(), bytes) != 0)
+      return ::testing::AssertionFailure() << "tensor " << i << ", " << describe(x).str();
   }
   return ::testing::AssertionSuccess();
 }
@@ -102,7 +109,8 @@ TEST(Threads, GiveTheSameBits) {
     Tensors expected = with_gradients(program, inputs);
     for (int threads : {2, 3, 8, 16}) {
       set_num_threads(threads);
-      EXPECT_TRUE(same_bits(with_gradients(program, inputs), expected)) << program.name << " with " << threads << " threads";
+      EXPECT_TRUE(same_bits(with_gradients(program, inputs), expected))
+          << program.name << " with " << threads << " threads";
     }
   }
 }

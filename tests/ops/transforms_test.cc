@@ -22,7 +22,7 @@ bool is_pure(const Operator& op) {
          !op.has(Traits::kFactory);
 }
 
-// --- vmap --------------------------------------------------------------------------------------------------
+// --- vmap ------------------------------------------------------------------------------------------------
 
 constexpr int64_t kBatch = 3;
 
@@ -111,7 +111,7 @@ TEST(Vmap, GivesWhatALoopGives) {
                {"aten::view.dtype", "with the batch dim last, the bytes of an element lie apart"}});
 }
 
-// --- jvp ---------------------------------------------------------------------------------------------------
+// --- jvp -------------------------------------------------------------------------------------------------
 
 TEST(Jvp, AgreesWithFiniteDifferences) {
   auto wanted = [](const Operator& op) { return is_pure(op) && !op.has(Traits::kNotDifferentiable); };

@@ -37,7 +37,8 @@ template <typename E>
     statement();
   } catch (const Error& error) {
     if constexpr (!std::is_same_v<E, Error>)
-      if (!is_a<E>(&error)) return fail << "expected another class of error with: " << fragment << "\n  came: " << error.what();
+      if (!is_a<E>(&error))
+        return fail << "expected another class of error with: " << fragment << "\n  came: " << error.what();
     if (kind && error.kind() != *kind)
       return fail << "expected a " << kind_name(*kind) << " error, came a " << kind_name(error.kind())
                   << " error: " << error.what();

@@ -19,9 +19,11 @@ inline std::vector<double> values(const Tensor& tensor) {
 inline Tensor vec(std::vector<double> v) { return from_data(v); }
 
 // Same sizes, and values within rtol and atol of each other.
-inline ::testing::AssertionResult close(const Tensor& got, const Tensor& wanted, double rtol = 1e-9, double atol = 1e-9) {
+inline ::testing::AssertionResult close(const Tensor& got, const Tensor& wanted, double rtol = 1e-9,
+                                        double atol = 1e-9) {
   if (describe_sizes(got.sizes()).str() != describe_sizes(wanted.sizes()).str())
-    return ::testing::AssertionFailure() << describe(got).str() << " is not of the sizes of " << describe(wanted).str();
+    return ::testing::AssertionFailure()
+           << describe(got).str() << " is not of the sizes of " << describe(wanted).str();
   std::vector<double> a = values(got), b = values(wanted);
   for (size_t i = 0; i < a.size(); ++i) {
     bool both_nan = std::isnan(a[i]) && std::isnan(b[i]);

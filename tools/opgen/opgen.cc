@@ -101,7 +101,7 @@ void scan(const std::string& path, std::vector<Overload>& found) {
   }
 }
 
-// --- types -------------------------------------------------------------------------------------------------
+// --- types -----------------------------------------------------------------------------------------------
 
 bool is_tensor(const Type& type) { return type.kind() == Type::Kind::kTensor; }
 bool is_optional_tensor(const Type& type) { return type.is_optional() && is_tensor(type.element()); }
@@ -190,7 +190,7 @@ std::string return_type(const Schema& schema) {
   return text + ">";
 }
 
-// --- defaults ----------------------------------------------------------------------------------------------
+// --- defaults --------------------------------------------------------------------------------------------
 
 std::string scalar_default(const DefaultValue& value, const Type& type) {
   std::string text = value.to_string();
@@ -222,7 +222,7 @@ std::string default_text(const Argument& argument) {
   return "{" + repeated + "}";
 }
 
-// --- names and parameters ----------------------------------------------------------------------------------
+// --- names and parameters --------------------------------------------------------------------------------
 
 std::string cpp_name(const std::string& name) {
   static const std::set<std::string> reserved = {"and",   "or",  "not",  "xor",   "default",
@@ -301,7 +301,7 @@ bool is_method(const Overload& o) {
   return o.schema.arguments[0].name == "self" && is_tensor(o.schema.arguments[0].type);
 }
 
-// --- writing -----------------------------------------------------------------------------------------------
+// --- writing ---------------------------------------------------------------------------------------------
 
 std::string signature_type(const Overload& o) {
   std::string text = return_type(o.schema) + "(";

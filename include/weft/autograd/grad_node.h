@@ -33,7 +33,8 @@ struct GradSlot : RefCounted, Pooled {
 };
 
 using TensorHook = std::function<Tensor(const Tensor&)>;  // an undefined result leaves the gradient as it is
-using NodeHook = std::function<void(std::vector<Tensor>& inputs_grads, const std::vector<Tensor>& result_grads)>;
+using NodeHook =
+    std::function<void(std::vector<Tensor>& inputs_grads, const std::vector<Tensor>& result_grads)>;
 
 struct NodeHooks {
   struct Entry {
@@ -41,14 +42,14 @@ struct NodeHooks {
     uint32_t result;
     TensorHook hook;
   };
-  std::vector<Entry> pre;                                   // on the gradient of a result, before the node runs
-  std::vector<std::pair<uint64_t, NodeHook>> post;          // after it ran
+  std::vector<Entry> pre;                           // on the gradient of a result, before the node runs
+  std::vector<std::pair<uint64_t, NodeHook>> post;  // after it ran
   std::vector<std::pair<uint32_t, Ref<GradSlot>>> retained;  // results that keep their gradient
   uint64_t next_id = 1;
 };
 
-// One recorded call on the tape. `apply` turns gradients of its results into gradients of its inputs, which go
-// along `next`. Nodes are freed iteratively: a chain of a million does not recurse.
+// One recorded call on the tape. `apply` turns gradients of its results into gradients of its inputs, which
+// go along `next`. Nodes are freed iteratively: a chain of a million does not recurse.
 class GradNode : public RefCounted, public Pooled {
  public:
   GradNode();
@@ -60,14 +61,15 @@ class GradNode : public RefCounted, public Pooled {
   virtual std::vector<Tensor> apply(std::vector<Tensor> grads) = 0;
   // Frees what was saved for backward; a later apply is an error.
   virtual void release_saved() {}
-  // Whether anything of it may still be asked for input i (set by the engine when only some inputs are needed).
+  // Whether anything of it may still be asked for input i (set by the engine when only some inputs are
+  // needed).
   bool wants_input(size_t i) const { return i < next.size() && static_cast<bool>(next[i]); }
 
   SmallVector<Edge, 2> next;  // one for each differentiable input; null where no gradient is wanted
   SmallVector<ResultShape, 1> results;
   std::unique_ptr<NodeHooks> hooks;
   std::unique_ptr<std::string> forward_trace;  // in anomaly mode: where the forward call was made
-  uint64_t sequence;                  // later calls have larger numbers
+  uint64_t sequence;                           // later calls have larger numbers
 
   NodeHooks& ensure_hooks();
 };
@@ -76,9 +78,9 @@ class GradNode : public RefCounted, public Pooled {
 struct VariableMeta final : AutogradMeta, Pooled {
   Ref<GradNode> grad_fn;
   uint32_t result = 0;
-  Ref<GradSlot> slot;          // made on first use, like the next
-  Ref<GradNode> leaf_node;     // adds to `.grad`
-  uint32_t view_version = 0;   // the version at which grad_fn of a view was right
+  Ref<GradSlot> slot;         // made on first use, like the next
+  Ref<GradNode> leaf_node;    // adds to `.grad`
+  uint32_t view_version = 0;  // the version at which grad_fn of a view was right
   Tensor& grad() {
     if (!slot) slot = make_ref<GradSlot>();
     return slot->grad;

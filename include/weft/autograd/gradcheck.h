@@ -11,10 +11,12 @@ struct GradcheckOptions {
 };
 using TensorsFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
-// Compares the gradients of `f` with finite differences, for every element of the inputs (f64) that require one and
-// every element of the results. An error names the first place where they differ.
-void gradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
+// Compares the gradients of `f` with finite differences, for every element of the inputs (f64) that require
+// one and every element of the results. An error names the first place where they differ.
+void gradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs,
+               const GradcheckOptions& options = {});
 // The same for the gradients of the gradients.
-void gradgradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
+void gradgradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs,
+                   const GradcheckOptions& options = {});
 
 }  // namespace weft::autograd

@@ -57,11 +57,12 @@ template <typename T>
 struct DTypeOf;
 template <DType t>
 struct TypeOf;
-#define WEFT_FOR_EACH_DTYPE(X)                                                                 \
-  X(bool, kBool)                                                                               \
-  X(uint8_t, kUInt8) X(int8_t, kInt8) X(int16_t, kInt16) X(int32_t, kInt32) X(int64_t, kInt64) \
-      X(Half, kFloat16) X(BFloat16, kBFloat16) X(float, kFloat32) X(double, kFloat64)          \
-          X(Complex<float>, kComplex64) X(Complex<double>, kComplex128)
+#define WEFT_FOR_EACH_DTYPE(X)                                                                    \
+  X(bool, kBool)                                                                                  \
+  X(uint8_t, kUInt8)                                                                              \
+  X(int8_t, kInt8) X(int16_t, kInt16) X(int32_t, kInt32) X(int64_t, kInt64) X(Half, kFloat16)     \
+      X(BFloat16, kBFloat16) X(float, kFloat32) X(double, kFloat64) X(Complex<float>, kComplex64) \
+          X(Complex<double>, kComplex128)
 #define WEFT_X(cpp, name)                       \
   template <>                                   \
   struct DTypeOf<cpp> {                         \

@@ -16,7 +16,8 @@ namespace weft {
 template <typename T>
 inline constexpr bool is_relocatable = std::is_trivially_copyable_v<T>;
 
-// A vector whose first `n` elements live inside it: sizes, strides and argument lists are nearly always short.
+// A vector whose first `n` elements live inside it: sizes, strides and argument lists are nearly always
+// short.
 template <typename T, size_t n>
 class SmallVector {
  public:

@@ -11,7 +11,8 @@ namespace weft {
 template <typename T>
 Tensor from_data(const std::vector<T>& values, SymIntSpan sizes) {
   Tensor tensor = allocate_contiguous(sizes, dtype_of<T>);
-  require(tensor.plain_numel() == static_cast<int64_t>(values.size()), "from_data: {} values do not fill sizes {}", values.size(), describe_sizes(sizes));
+  require(tensor.plain_numel() == static_cast<int64_t>(values.size()),
+          "from_data: {} values do not fill sizes {}", values.size(), describe_sizes(sizes));
   for (size_t i = 0; i < values.size(); ++i) tensor.data<T>()[i] = values[i];
   return tensor;
 }

@@ -47,13 +47,16 @@ class Scalar {
   T to() const {
     if constexpr (std::same_as<T, bool>) return to_bool();
     else if constexpr (std::integral<T>) return static_cast<T>(to_int());
-    else if constexpr (std::same_as<T, Complex<double>> || std::same_as<T, Complex<float>>) return T(to_complex());
+    else if constexpr (std::same_as<T, Complex<double>> || std::same_as<T, Complex<float>>)
+      return T(to_complex());
     else return T(static_cast<double>(to_double()));
   }
 
   // The dtype of a 0-dim tensor made from it: bool, int64, float64 or complex128.
   DType dtype() const;
-  const std::variant<bool, int64_t, double, Complex<double>, SymInt, SymFloat, SymBool>& value() const { return value_; }
+  const std::variant<bool, int64_t, double, Complex<double>, SymInt, SymFloat, SymBool>& value() const {
+    return value_;
+  }
   std::string to_string() const;
   // Same category and same value.
   bool equals(const Scalar& other) const;

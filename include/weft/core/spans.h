@@ -94,11 +94,13 @@ class OptionalSpan {
   // NOLINTBEGIN(google-explicit-constructor)
   constexpr OptionalSpan(std::nullopt_t) {}
   constexpr OptionalSpan(Span list) : list_(list), has_value_(true) {}
-  constexpr OptionalSpan(std::initializer_list<typename Span::Element> list) : list_(list.begin(), list.size()), has_value_(true) {}
+  constexpr OptionalSpan(std::initializer_list<typename Span::Element> list)
+      : list_(list.begin(), list.size()), has_value_(true) {}
   template <typename Range>
     requires(std::is_constructible_v<Span, const Range&> && !std::same_as<Range, Span>)
   constexpr OptionalSpan(const Range& range) : list_(range), has_value_(true) {}
-  OptionalSpan(const std::optional<Span>& list) : list_(list ? *list : Span()), has_value_(list.has_value()) {}
+  OptionalSpan(const std::optional<Span>& list)
+      : list_(list ? *list : Span()), has_value_(list.has_value()) {}
   // NOLINTEND(google-explicit-constructor)
   constexpr bool has_value() const { return has_value_; }
   constexpr explicit operator bool() const { return has_value_; }

@@ -17,7 +17,8 @@ class Storage final : public RefCounted, public Pooled {
   static Ref<Storage> allocate(size_t bytes, Device device);
   // An identity without memory.
   static Ref<Storage> without_memory(size_t bytes, Device device);
-  // Memory owned by somebody else, aligned to elements only; `release(context)`, if any, is called at the end.
+  // Memory owned by somebody else, aligned to elements only; `release(context)`, if any, is called at the
+  // end.
   static Ref<Storage> borrow(void* data, size_t bytes, Device device, void (*release)(void*), void* context);
   ~Storage();
 

@@ -46,7 +46,9 @@ class Tensor {
   IntSpan plain_strides() const { return require_plain().strides().plain(); }
   int64_t plain_numel() const { return require_plain().plain_numel(); }
 
-  bool is_contiguous(MemoryFormat format = MemoryFormat::kContiguous) const { return impl_->is_contiguous(format); }
+  bool is_contiguous(MemoryFormat format = MemoryFormat::kContiguous) const {
+    return impl_->is_contiguous(format);
+  }
   bool is_floating_point() const { return weft::is_floating(dtype()); }
   bool is_complex() const { return weft::is_complex(dtype()); }
   bool is_conj() const { return flags() & tensor_flag::kConjugate; }
@@ -82,7 +84,8 @@ class Tensor {
 
  private:
   const TensorImpl& require_plain() const {
-    if (is_symbolic()) [[unlikely]] refuse_symbolic();
+    if (is_symbolic()) [[unlikely]]
+      refuse_symbolic();
     return *impl_;
   }
   [[noreturn]] void refuse_symbolic() const;
@@ -109,8 +112,8 @@ Tensor allocate_contiguous(SymIntSpan sizes, DType dtype, Device device = kCpu);
 Tensor alias_with(const Tensor& source, SymIntSpan sizes, SymIntSpan strides, const SymInt& offset);
 Tensor alias_with(const Tensor& source, SymInts&& sizes, SymInts&& strides, SymInt offset);
 
-// How messages write a tensor, "f32[2, 3]" or "undefined", and sizes, "[2, 3]". The text is only made when it is
-// printed: a check that passes pays nothing for its message.
+// How messages write a tensor, "f32[2, 3]" or "undefined", and sizes, "[2, 3]". The text is only made when it
+// is printed: a check that passes pays nothing for its message.
 struct TensorText {
   const Tensor& tensor;
   std::string str() const;
@@ -124,7 +127,8 @@ struct SizesText {
 inline TensorText describe(const Tensor& tensor) { return {tensor}; }
 inline SizesText describe_sizes(SymIntSpan sizes) { return {sizes}; }
 
-// -1 is the last of `rank` dims; an error in PyTorch's words when out of range. A 0-dim tensor has dims -1 and 0.
+// -1 is the last of `rank` dims; an error in PyTorch's words when out of range. A 0-dim tensor has dims -1
+// and 0.
 int64_t normalize_dim(int64_t dim, int64_t rank);
 
 }  // namespace weft

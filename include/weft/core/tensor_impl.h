@@ -20,7 +20,8 @@ using Ints = SmallVector<int64_t, 6>;
 // Why an operator call must leave the fast path. The thread's active layers and the arguments' flags share
 // these bits, so that one OR decides; a higher bit is met first (the order of DESIGN: "the layer stack").
 namespace layer {
-inline constexpr uint32_t kKernelDetour = 1u << 0;       // lazy conj/neg, symbolic sizes, `meta` and `sim`: looked at beside the kernel
+inline constexpr uint32_t kKernelDetour =
+    1u << 0;  // lazy conj/neg, symbolic sizes, `meta` and `sim`: looked at beside the kernel
 inline constexpr uint32_t kFake = 1u << 1;
 inline constexpr uint32_t kRecorderLower = 1u << 2;
 inline constexpr uint32_t kFunctionalizeLower = 1u << 3;
@@ -33,7 +34,8 @@ inline constexpr uint32_t kRecorderUpper = 1u << 9;
 inline constexpr uint32_t kFunctionalizeUpper = 1u << 10;
 inline constexpr uint32_t kLevels = 1u << 11;
 inline constexpr uint32_t kAll = (1u << 12) - 1;
-inline constexpr uint32_t kNotLayers = 1u << 20;  // other reasons to leave the fast path: tensor_flag::kInference
+inline constexpr uint32_t kNotLayers =
+    1u << 20;  // other reasons to leave the fast path: tensor_flag::kInference
 // Everything below a layer, that layer excluded.
 constexpr uint32_t below(uint32_t bit) { return (bit - 1) | kNotLayers; }
 constexpr uint32_t at_and_below(uint32_t bit) { return ((bit << 1) - 1) | kNotLayers; }
@@ -41,12 +43,12 @@ constexpr uint32_t at_and_below(uint32_t bit) { return ((bit << 1) - 1) | kNotLa
 
 // Set beside the layer bits in a tensor's flags.
 namespace tensor_flag {
-inline constexpr uint32_t kConjugate = 1u << 16;   // the values are the conjugates of what memory holds
-inline constexpr uint32_t kNegative = 1u << 17;    // the values are the negatives of what memory holds
-inline constexpr uint32_t kSymbolic = 1u << 18;    // some size, stride or the offset is symbolic
+inline constexpr uint32_t kConjugate = 1u << 16;      // the values are the conjugates of what memory holds
+inline constexpr uint32_t kNegative = 1u << 17;       // the values are the negatives of what memory holds
+inline constexpr uint32_t kSymbolic = 1u << 18;       // some size, stride or the offset is symbolic
 inline constexpr uint32_t kWrappedNumber = 1u << 19;  // made from a C++ number: weak in type promotion
-inline constexpr uint32_t kInference = 1u << 20;   // made under inference_mode: no version, no views
-}
+inline constexpr uint32_t kInference = 1u << 20;      // made under inference_mode: no version, no views
+}  // namespace tensor_flag
 
 class Tensor;
 
@@ -102,7 +104,9 @@ class TensorImpl final : public RefCounted, public Pooled {
   void set_storage(Ref<Storage> storage);
   void set_dtype(DType dtype) noexcept { dtype_ = dtype; }
 
-  bool is_contiguous() const { return (layout_ & kContiguousKnown) ? (layout_ & kContiguous) : decide_contiguous(); }
+  bool is_contiguous() const {
+    return (layout_ & kContiguousKnown) ? (layout_ & kContiguous) : decide_contiguous();
+  }
   bool is_contiguous(MemoryFormat format) const;
   // Some permutation of the dims is contiguous: every byte between the first and last element is an element.
   bool is_non_overlapping_and_dense() const;

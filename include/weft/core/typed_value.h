@@ -120,14 +120,14 @@ bool is_of(const Value& v) {
 }
 
 // Types that a Value holds as they are: what accepts them, and how they are read.
-#define WEFT_HELD_IN_VALUE(Type, accepts, read, expected)                 \
-  template <>                                                             \
-  struct Converter<Type> {                                                \
-    static Value put(const Type& value) { return Value(value); }          \
-    static Type get(const Value& value, const Place* place) {             \
-      if (!accepts(value)) wrong_value(place, expected, value);           \
-      return value.read();                                                \
-    }                                                                     \
+#define WEFT_HELD_IN_VALUE(Type, accepts, read, expected)        \
+  template <>                                                    \
+  struct Converter<Type> {                                       \
+    static Value put(const Type& value) { return Value(value); } \
+    static Type get(const Value& value, const Place* place) {    \
+      if (!accepts(value)) wrong_value(place, expected, value);  \
+      return value.read();                                       \
+    }                                                            \
   };
 WEFT_HELD_IN_VALUE(Tensor, is_tensor_value, to_tensor, "a tensor")
 WEFT_HELD_IN_VALUE(bool, is_bool_value, to_bool, "a bool")

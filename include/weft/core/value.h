@@ -21,7 +21,8 @@ class ValueObject : public RefCounted {
   virtual ~ValueObject();
   // What messages and printers call it.
   virtual std::string type_name() const = 0;
-  // How a printed value shows it, and what two of them being equal means: by default the type's name, and identity.
+  // How a printed value shows it, and what two of them being equal means: by default the type's name, and
+  // identity.
   virtual std::string to_string() const { return type_name(); }
   virtual bool equals(const ValueObject& other) const { return this == &other; }
 };
@@ -32,8 +33,25 @@ using ValueList = std::vector<Value>;
 class Value {
  public:
   enum class Kind : uint8_t {
-    kNone, kBool, kInt, kDouble, kDType, kDevice, kLayout, kMemoryFormat,  // held inline
-    kTensor, kSymInt, kSymFloat, kSymBool, kComplex, kString, kGenerator, kList, kTuple, kDict, kObject,
+    kNone,
+    kBool,
+    kInt,
+    kDouble,
+    kDType,
+    kDevice,
+    kLayout,
+    kMemoryFormat,  // held inline
+    kTensor,
+    kSymInt,
+    kSymFloat,
+    kSymBool,
+    kComplex,
+    kString,
+    kGenerator,
+    kList,
+    kTuple,
+    kDict,
+    kObject,
   };
 
   Value() noexcept : kind_(Kind::kNone) { payload_.integer = 0; }
@@ -55,7 +73,9 @@ class Value {
   Value(bool v) noexcept : kind_(Kind::kBool) { payload_.integer = v; }
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  Value(T v) noexcept : kind_(Kind::kInt) { payload_.integer = static_cast<int64_t>(v); }
+  Value(T v) noexcept : kind_(Kind::kInt) {
+    payload_.integer = static_cast<int64_t>(v);
+  }
   Value(double v) noexcept : kind_(Kind::kDouble) { payload_.real = v; }
   Value(DType v) noexcept : kind_(Kind::kDType) { payload_.integer = static_cast<int64_t>(v); }
   Value(Device v) noexcept : kind_(Kind::kDevice) { payload_.device = v; }
@@ -76,7 +96,9 @@ class Value {
   Value(const char* v) : Value(std::string_view(v)) {}
   Value(const Generator& v);
   Value(const Dict& v);
-  Value(Ref<ValueObject> v) noexcept : kind_(v ? Kind::kObject : Kind::kNone) { payload_.counted = v.detach(); }
+  Value(Ref<ValueObject> v) noexcept : kind_(v ? Kind::kObject : Kind::kNone) {
+    payload_.counted = v.detach();
+  }
   template <typename T>
   Value(const std::optional<T>& v) : Value() {
     if (v) *this = Value(*v);

@@ -15,8 +15,8 @@ enum class ViewCreation : uint8_t { kDefault, kNoGrad, kInference, kMultiOutput,
 // How a view was made: by `op` from the previous view or, at the chain's start, from the base. Replaying the
 // chain on a new base gives the same view of it, whatever layers the base lives in.
 struct ViewStep : RefCounted, Pooled {
-  Tensor base;                 // never a view itself
-  Ref<ViewStep> previous;      // null when made from the base directly
+  Tensor base;             // never a view itself
+  Ref<ViewStep> previous;  // null when made from the base directly
   const Operator* op = nullptr;
   SmallVector<Value, 4> args;  // in schema order, the viewed argument left None
   int output = -1;             // which result of an operator with several (split, unbind)

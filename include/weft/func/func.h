@@ -3,8 +3,8 @@
 #include <functional>
 #include <utility>
 
-#include "weft/ops/operators.h"
 #include "weft/core/value.h"
+#include "weft/ops/operators.h"
 
 // Function transforms: each takes a function of tensors and gives another one. They nest in any order.
 //
@@ -18,11 +18,13 @@ using Tensors = std::vector<Tensor>;
 // What every transform works on: tensors in, tensors out.
 using Fn = std::function<Tensors(const Tensors&)>;
 
-// --- callables of C++ as Fn -----------------------------------------------------------------------------------
+// --- callables of C++ as Fn ------------------------------------------------------------------------------
 
 namespace detail {
 inline void append(Tensors& all, const Tensor& tensor) { all.push_back(tensor); }
-inline void append(Tensors& all, const Tensors& tensors) { all.insert(all.end(), tensors.begin(), tensors.end()); }
+inline void append(Tensors& all, const Tensors& tensors) {
+  all.insert(all.end(), tensors.begin(), tensors.end());
+}
 template <typename... T>
 void append(Tensors& all, const std::tuple<T...>& values) {
   std::apply([&](const auto&... v) { (append(all, v), ...); }, values);
@@ -57,12 +59,13 @@ Tensors try_call(const F& f, const Tensors& args) {
 }
 }  // namespace detail
 
-// Any callable of up to eight tensors, or of one vector of tensors, that gives a tensor, a vector, a pair or a
-// tuple of them.
+// Any callable of up to eight tensors, or of one vector of tensors, that gives a tensor, a vector, a pair or
+// a tuple of them.
 template <typename F>
 Fn as_fn(F f) {
   if constexpr (std::is_same_v<F, Fn>) return f;
-  else if constexpr (std::is_invocable_v<const F&, const Tensors&> && !std::is_invocable_v<const F&, const Tensor&>)
+  else if constexpr (std::is_invocable_v<const F&, const Tensors&> &&
+                     !std::is_invocable_v<const F&, const Tensor&>)
     return [f = std::move(f)](const Tensors& args) { return detail::flatten_results(f(args)); };
   else return [f = std::move(f)](const Tensors& args) { return detail::try_call<1>(f, args); };
 }
@@ -92,7 +95,7 @@ Fn fn_of(F f) {
 }
 }  // namespace detail
 
-// --- reverse mode ------------------------------------------------------------------------------------------------
+// --- reverse mode ----------------------------------------------------------------------------------------
 
 // f(inputs), and the function that turns gradients of its results into gradients of the inputs.
 std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs);
@@ -114,7 +117,7 @@ Transformed value_and_grad(F f, std::vector<int> argnums = {0}) {
   return grad_and_value_of(detail::fn_of(std::move(f)), std::move(argnums));
 }
 
-// --- forward mode -------------------------------------------------------------------------------------------------
+// --- forward mode ----------------------------------------------------------------------------------------
 
 // f(inputs), and the derivative of f in the direction `tangents`.
 std::pair<Tensors, Tensors> jvp_of(const Fn& f, const Tensors& inputs, const Tensors& tangents);
@@ -123,13 +126,14 @@ std::pair<Tensors, Tensors> jvp(F f, const Tensors& inputs, const Tensors& tange
   return jvp_of(detail::fn_of(std::move(f)), inputs, tangents);
 }
 
-// --- batching -----------------------------------------------------------------------------------------------------
+// --- batching --------------------------------------------------------------------------------------------
 
 // How random operators act under vmap.
 enum class Randomness : uint8_t { kError, kSame, kDifferent };
 
 struct VmapOptions {
-  // The dim of each argument to map over; kNoDim for an argument that is the same for all. Empty: dim 0 of each.
+  // The dim of each argument to map over; kNoDim for an argument that is the same for all. Empty: dim 0 of
+  // each.
   std::vector<int64_t> in_dims = {};
   // Where the mapped dim goes in each result. Empty: dim 0 of each.
   std::vector<int64_t> out_dims = {};
@@ -144,10 +148,10 @@ Transformed vmap(F f, VmapOptions options = {}) {
   return vmap_of(detail::fn_of(std::move(f)), std::move(options));
 }
 
-// --- whole derivatives ----------------------------------------------------------------------------------------------
+// --- whole derivatives -----------------------------------------------------------------------------------
 
-// The Jacobian of f's results with respect to argument `argnum`: sizes of the result, then of the argument. By
-// reverse mode (a row at a time) and by forward mode (a column at a time), all in one batch.
+// The Jacobian of f's results with respect to argument `argnum`: sizes of the result, then of the argument.
+// By reverse mode (a row at a time) and by forward mode (a column at a time), all in one batch.
 Transformed jacrev_of(Fn f, int argnum);
 Transformed jacfwd_of(Fn f, int argnum);
 template <typename F>

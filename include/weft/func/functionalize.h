@@ -19,8 +19,7 @@ Transformed functionalize(F f) {
   return functionalize_of(detail::fn_of(std::move(f)));
 }
 
-// --- the fixed positions of the layer stack
-// -----------------------------------------------------------------------
+// --- the fixed positions of the layer stack --------------------------------------------------------------
 
 // Upper: above autograd and the upper recorder, so that composites stay whole unless they may alias or
 // mutate. Lower: below autograd and extensions, so that the backward pass is functionalised too.

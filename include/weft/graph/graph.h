@@ -10,8 +10,8 @@ namespace weft {
 // Names that are valid in Python, each given out once: `add`, `add_1`, ...
 class Names {
  public:
-  // A name like `wanted`: what is no letter, digit or _ becomes _, a name that is taken or means something in Python
-  // gets a number.
+  // A name like `wanted`: what is no letter, digit or _ becomes _, a name that is taken or means something in
+  // Python gets a number.
   std::string make(std::string_view wanted);
   bool is_taken(std::string_view name) const;
 
@@ -35,7 +35,8 @@ class Graph {
   Graph& operator=(Graph&& other) noexcept;
   Graph(const Graph&) = delete;
 
-  // --- making nodes: each goes to the insertion point, which is the end unless a scope below says otherwise ---
+  // --- making nodes: each goes to the insertion point, which is the end unless a scope below says otherwise
+  // ---
 
   Node& placeholder(std::string_view name, std::optional<Value> default_value = std::nullopt);
   Node& get_attr(std::string_view path);
@@ -96,13 +97,14 @@ class Graph {
   void erase(Node& node);
   // Removes nodes that nobody uses and that do nothing else; whether there were any.
   bool eliminate_dead_code(bool random_is_impure = true);
-  // Sorts the list so that every node comes after its inputs, otherwise in the present order. An error for a cycle.
+  // Sorts the list so that every node comes after its inputs, otherwise in the present order. An error for a
+  // cycle.
   void legalize();
   // Checks everything that must hold of a graph: an error says what does not, and at which node.
   void lint() const;
   Graph copy() const;
-  // Copies the nodes of `other` but its output to the insertion point; what its output returns, in terms of the copies.
-  // `inputs` take the places of its placeholders when given.
+  // Copies the nodes of `other` but its output to the insertion point; what its output returns, in terms of
+  // the copies. `inputs` take the places of its placeholders when given.
   Value inline_graph(const Graph& other, std::span<const Value> inputs = {});
 
   Names& names() noexcept { return names_; }

@@ -20,8 +20,8 @@ enum class NodeKind : uint8_t { kPlaceholder, kGetAttr, kCallFunction, kCallMeth
 // "placeholder", "get_attr", "call_function", ...
 std::string_view kind_name(NodeKind kind);
 
-// A function on Values that is no operator of the table: arithmetic on anything, `x[i]`. Its name is Python's, since
-// that is what graphs print.
+// A function on Values that is no operator of the table: arithmetic on anything, `x[i]`. Its name is
+// Python's, since that is what graphs print.
 struct PythonFunction {
   std::string_view name;    // "operator.getitem"
   std::string_view symbol;  // how code writes it: "+" for `a + b`; empty for a call
@@ -30,14 +30,14 @@ struct PythonFunction {
 // An error that lists near names when there is none.
 const PythonFunction& python_function(std::string_view name);
 
-// What a node calls, reads or is called by: an operator, a function on Values, or a name (of a placeholder, an
-// attribute, a method, a module).
+// What a node calls, reads or is called by: an operator, a function on Values, or a name (of a placeholder,
+// an attribute, a method, a module).
 class Target {
  public:
-  Target(const Operator& op) : op_(&op) {}                // NOLINT(google-explicit-constructor)
-  Target(const PythonFunction& f) : function_(&f) {}       // NOLINT(google-explicit-constructor)
-  Target(std::string name) : name_(std::move(name)) {}    // NOLINT(google-explicit-constructor)
-  Target(const char* name) : name_(name) {}               // NOLINT(google-explicit-constructor)
+  Target(const Operator& op) : op_(&op) {}              // NOLINT(google-explicit-constructor)
+  Target(const PythonFunction& f) : function_(&f) {}    // NOLINT(google-explicit-constructor)
+  Target(std::string name) : name_(std::move(name)) {}  // NOLINT(google-explicit-constructor)
+  Target(const char* name) : name_(name) {}             // NOLINT(google-explicit-constructor)
 
   const Operator* op() const noexcept { return op_; }
   const PythonFunction* function() const noexcept { return function_; }
@@ -77,15 +77,17 @@ class Users {
 
 // What is known of a node beyond what it does.
 struct NodeMeta {
-  Value value;                       // a tensor without data that has the result's type and symbolic sizes
-  std::string type;                  // a type expression, as printed
-  std::string source;                // where in the program the call was made
-  std::vector<std::pair<std::string, std::string>> modules;  // path and class of the modules around it, outermost first
-  Dict extra;                        // anything else, by name
+  Value value;         // a tensor without data that has the result's type and symbolic sizes
+  std::string type;    // a type expression, as printed
+  std::string source;  // where in the program the call was made
+  std::vector<std::pair<std::string, std::string>>
+      modules;  // path and class of the modules around it, outermost first
+  Dict extra;   // anything else, by name
 };
 
-// One step of a graph. Its arguments are Values that may hold nodes at any depth; the users of each node are kept up to
-// date. A node is made by a Graph and belongs to it until it is erased; a handle that is kept longer stays safe.
+// One step of a graph. Its arguments are Values that may hold nodes at any depth; the users of each node are
+// kept up to date. A node is made by a Graph and belongs to it until it is erased; a handle that is kept
+// longer stays safe.
 class Node final : public ValueObject {
  public:
   ~Node() override;
@@ -113,7 +115,8 @@ class Node final : public ValueObject {
   // Asks the graph for a name like this one.
   void rename(std::string_view name);
 
-  // Every use of this node becomes a use of `other`, except in nodes for which `keep` is true. The nodes that changed.
+  // Every use of this node becomes a use of `other`, except in nodes for which `keep` is true. The nodes that
+  // changed.
   std::vector<Node*> replace_all_uses_with(Node& other, FunctionRef<bool(const Node&)> keep = nothing);
   // The uses of `from` among this node's arguments become uses of `to`.
   void replace_input(const Node& from, Node& to);

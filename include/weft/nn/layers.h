@@ -62,7 +62,7 @@ class LayerNorm : public Module {
 
 struct EmbeddingOptions {
   std::optional<int64_t> padding_idx = {};  // a row of zeros that gets no gradient; -1 is the last
-  bool scale_grad_by_freq = false;          // gradients are divided by how often their row occurs in the batch
+  bool scale_grad_by_freq = false;  // gradients are divided by how often their row occurs in the batch
 };
 // A table of vectors, looked up by number: [*] of integers gives [*, dim].
 class Embedding : public Module {
@@ -125,7 +125,9 @@ class Sequential : public Module {
   }
   template <typename M>
   void push_back(M module) {
-    steps_.push_back([m = child(std::to_string(steps_.size()), std::move(module))](const Tensor& x) mutable { return m(x); });
+    steps_.push_back([m = child(std::to_string(steps_.size()), std::move(module))](const Tensor& x) mutable {
+      return m(x);
+    });
   }
   Tensor forward(Tensor x) {
     for (auto& step : steps_) x = step(x);

@@ -31,8 +31,8 @@ struct ModuleState {
   uint64_t next_hook = 1;
 };
 
-// A part of a model: parameters, buffers and other modules, under names. A user's module declares its parts as
-// members and a `forward`, and names the arguments of forward once:
+// A part of a model: parameters, buffers and other modules, under names. A user's module declares its parts
+// as members and a `forward`, and names the arguments of forward once:
 //
 //   struct Net : nn::Module {
 //     nn::Linear fc1 = child("fc1", nn::Linear(784, 128));
@@ -109,12 +109,12 @@ class Module {
 };
 
 // Makes a module callable and names the arguments of its forward.
-#define WEFT_ARGS(...)                                                                         \
-  static const char* argument_names() { return #__VA_ARGS__; }                                 \
-  template <typename... WeftArgs>                                                              \
-  auto operator()(WeftArgs&&... weft_args) {                                                   \
+#define WEFT_ARGS(...)                                                                          \
+  static const char* argument_names() { return #__VA_ARGS__; }                                  \
+  template <typename... WeftArgs>                                                               \
+  auto operator()(WeftArgs&&... weft_args) {                                                    \
     return with_hooks([this](auto&&... a) { return forward(std::forward<decltype(a)>(a)...); }, \
-                      std::forward<WeftArgs>(weft_args)...);                                   \
+                      std::forward<WeftArgs>(weft_args)...);                                    \
   }
 
 }  // namespace weft::nn

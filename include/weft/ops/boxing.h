@@ -17,12 +17,12 @@ namespace boxing {
 template <typename T>
 struct Unboxed;
 
-#define WEFT_UNBOX_BY(Type, method)                              \
-  template <>                                                    \
-  struct Unboxed<Type> {                                         \
-    explicit Unboxed(const Value& v) : value(v.method()) {}      \
-    Type get() { return static_cast<Type>(std::move(value)); }   \
-    Type value;                                                  \
+#define WEFT_UNBOX_BY(Type, method)                            \
+  template <>                                                  \
+  struct Unboxed<Type> {                                       \
+    explicit Unboxed(const Value& v) : value(v.method()) {}    \
+    Type get() { return static_cast<Type>(std::move(value)); } \
+    Type value;                                                \
   }
 WEFT_UNBOX_BY(bool, to_bool);
 WEFT_UNBOX_BY(int64_t, to_int);
@@ -59,7 +59,8 @@ struct Unboxed<std::optional<T>> {
   std::optional<Unboxed<T>> inner;
 };
 
-// A list argument: an owned buffer and the span over it. A single number stands for a list of one, as in PyTorch.
+// A list argument: an owned buffer and the span over it. A single number stands for a list of one, as in
+// PyTorch.
 template <typename Element, typename Span>
 struct UnboxedList {
   explicit UnboxedList(const Value& v) {
@@ -191,7 +192,6 @@ struct Trampoline<fn, R (*)(A...)> {
     }(std::index_sequence_for<A...>{});
   }
 };
-
 
 }  // namespace boxing
 }  // namespace weft

@@ -11,8 +11,8 @@ namespace weft {
 //   Tensor x = make_extension(make_ref<TwoTensor>(a, b), a);
 class Extension : public TensorBox {
  public:
-  // Runs `op` by operators on inner tensors. Nothing: this kind leaves the call to another extension among the
-  // arguments. Calls made inside start at the extension layer again, so that extensions nest.
+  // Runs `op` by operators on inner tensors. Nothing: this kind leaves the call to another extension among
+  // the arguments. Calls made inside start at the extension layer again, so that extensions nest.
   virtual std::optional<Value> handle(const Operator& op, Args args) = 0;
   virtual std::string type_name() const = 0;
   // The tensors inside, and an extension of the same kind around others: how graphs take it apart.

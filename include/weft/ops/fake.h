@@ -23,8 +23,8 @@ class FakeMode {
   const FakeOptions& options() const { return options_; }
   // The innermost mode of this thread, or null.
   static FakeMode* current();
-  // A fake tensor with the sizes, strides, type and device of `real`; with a ShapeEnv the sizes become symbols
-  // named after `source` ("x").
+  // A fake tensor with the sizes, strides, type and device of `real`; with a ShapeEnv the sizes become
+  // symbols named after `source` ("x").
   Tensor fake_of(const Tensor& real, std::string_view source = "") const;
 
  private:

@@ -4,8 +4,8 @@
 
 #include "weft/ops/operator.h"
 
-// The layer stack: how every operator call is observed. A call goes to the highest layer among those active on
-// the thread and those that its arguments ask for; a layer answers, or calls on with itself masked.
+// The layer stack: how every operator call is observed. A call goes to the highest layer among those active
+// on the thread and those that its arguments ask for; a layer answers, or calls on with itself masked.
 
 namespace weft {
 
@@ -59,7 +59,9 @@ class FullStackScope {
 // Switches gradient recording off or on for a scope.
 class GradModeScope {
  public:
-  explicit GradModeScope(bool enabled) : saved_(layer_state().grad_mode) { layer_state().grad_mode = enabled; }
+  explicit GradModeScope(bool enabled) : saved_(layer_state().grad_mode) {
+    layer_state().grad_mode = enabled;
+  }
   ~GradModeScope() { layer_state().grad_mode = saved_; }
   GradModeScope(const GradModeScope&) = delete;
 
@@ -113,8 +115,8 @@ Value redispatch(const Operator& op, Args args);
 // convention owes (version counts of written arguments, histories of views).
 Value run_kernel(const Operator& op, Args args);
 
-// An out= call as arguments of the functional form, and the tensors to write. Arguments go by their names; a type
-// or device that only the functional form asks for is the target's.
+// An out= call as arguments of the functional form, and the tensors to write. Arguments go by their names; a
+// type or device that only the functional form asks for is the target's.
 struct OutCall {
   std::vector<Value> inputs, targets;
   // What the call returns: its targets.
@@ -129,7 +131,8 @@ void bump_versions(const Operator& op, Args args);
 // `args` in schema order, of which the first, the viewed tensor, is not kept.
 void note_view(const Operator& op, const Tensor& source, const Tensor& view, Args args, int output);
 
-inline void note_typed_views(const Operator& op, const Tensor& source, const Tensor& view, std::initializer_list<Value> args) {
+inline void note_typed_views(const Operator& op, const Tensor& source, const Tensor& view,
+                             std::initializer_list<Value> args) {
   if (view.storage() == source.storage()) note_view(op, source, view, Args(args.begin(), args.size()), -1);
 }
 inline void note_typed_views(const Operator& op, const Tensor& source, const std::vector<Tensor>& views,
@@ -164,7 +167,7 @@ Value levels(const Operator& op, Args args);               // func/
 Value functionalize_upper(const Operator& op, Args args);  // func/
 Value recorder_upper(const Operator& op, Args args);
 Value autocast(const Operator& op, Args args);
-Value autograd(const Operator& op, Args args);             // autograd/
+Value autograd(const Operator& op, Args args);  // autograd/
 Value modes(const Operator& op, Args args);
 Value extension(const Operator& op, Args args);
 Value functionalize_lower(const Operator& op, Args args);  // func/

@@ -24,22 +24,23 @@ struct PointwiseKernel;
 // What passes and layers may ask about an operator instead of its name.
 enum class Traits : uint32_t {
   kNone = 0,
-  kPointwise = 1u << 0,       // element i of a result depends on element i of the broadcast inputs only
+  kPointwise = 1u << 0,  // element i of a result depends on element i of the broadcast inputs only
   kReduction = 1u << 1,
-  kView = 1u << 2,            // the results share the storage of the first argument
-  kRandom = 1u << 3,          // draws from a generator
-  kEffectful = 1u << 4,       // must be kept even when its results are not used
-  kDataDependent = 1u << 5,   // sizes or numbers of the result depend on values
+  kView = 1u << 2,           // the results share the storage of the first argument
+  kRandom = 1u << 3,         // draws from a generator
+  kEffectful = 1u << 4,      // must be kept even when its results are not used
+  kDataDependent = 1u << 5,  // sizes or numbers of the result depend on values
   kCommutative = 1u << 6,
-  kFactory = 1u << 7,         // makes tensors from no tensors
-  kLinear = 1u << 8,          // linear in every differentiable argument taken alone
-  kReadsConjNeg = 1u << 9,    // understands lazy conjugate and negative bits
-  kThreadSensitive = 1u << 10,  // bits may differ with the number of threads
+  kFactory = 1u << 7,             // makes tensors from no tensors
+  kLinear = 1u << 8,              // linear in every differentiable argument taken alone
+  kReadsConjNeg = 1u << 9,        // understands lazy conjugate and negative bits
+  kThreadSensitive = 1u << 10,    // bits may differ with the number of threads
   kNotDifferentiable = 1u << 11,  // its results never carry a gradient
   kNotBatchable = 1u << 12,
   kUninitialized = 1u << 13,  // values of the result are not defined
   kMayAlias = 1u << 14,       // may return its argument itself (contiguous, reshape, to)
-  kReadsStrides = 1u << 18,    // a view whose result, or whose right to be one, depends on the strides of its argument
+  kReadsStrides =
+      1u << 18,  // a view whose result, or whose right to be one, depends on the strides of its argument
   kGeometry = 1u << 19,        // its kernel changes how and where its target lies, and touches no element
   kAutocastNarrow = 1u << 16,  // under autocast it runs in the narrow type
   kAutocastWide = 1u << 17,    // under autocast it runs in f32
@@ -77,7 +78,9 @@ struct KernelSet {
 // keeps alive is what it declares.
 struct Saves {
   uint32_t inputs = 0, outputs = 0, sizes = 0;
-  constexpr Saves operator|(Saves o) const { return {inputs | o.inputs, outputs | o.outputs, sizes | o.sizes}; }
+  constexpr Saves operator|(Saves o) const {
+    return {inputs | o.inputs, outputs | o.outputs, sizes | o.sizes};
+  }
 };
 template <typename... I>
 constexpr Saves inputs(I... i) {
@@ -132,8 +135,9 @@ class Vjp {
 // The gradient for one tensor argument, or for each tensor of a list argument.
 struct Grad {
   Grad() = default;
-  Grad(Tensor tensor) : tensor(std::move(tensor)) {}                    // NOLINT(google-explicit-constructor)
-  Grad(std::vector<Tensor> list) : list(std::move(list)), is_list(true) {}  // NOLINT(google-explicit-constructor)
+  Grad(Tensor tensor) : tensor(std::move(tensor)) {}  // NOLINT(google-explicit-constructor)
+  Grad(std::vector<Tensor> list)
+      : list(std::move(list)), is_list(true) {}  // NOLINT(google-explicit-constructor)
   Tensor tensor;
   std::vector<Tensor> list;
   bool is_list = false;
@@ -166,7 +170,7 @@ class Jvp {
 };
 using JvpRule = Rule<std::vector<Tensor>(const Jvp&)>;
 
-// --- batching ---------------------------------------------------------------------------------------------
+// --- batching --------------------------------------------------------------------------------------------
 
 // A call under vmap with the wrappers taken off: each tensor argument has its batch dim, or -1 for none.
 class Batch {
@@ -190,7 +194,7 @@ struct Batched {
 };
 using BatchRule = Rule<Batched(const Batch&)>;
 
-// --- the rest ------------------------------------------------------------------------------------------------
+// --- the rest --------------------------------------------------------------------------------------------
 
 // One example call. Tensors are made anew for each use.
 struct Sample {
@@ -199,8 +203,8 @@ struct Sample {
 };
 using Samples = std::vector<Sample>;
 
-// An operator over functions: what it does is in the callables that it is given, so layers ask it instead of reading
-// a rule off the table.
+// An operator over functions: what it does is in the callables that it is given, so layers ask it instead of
+// reading a rule off the table.
 struct HigherOrder {
   uint32_t seen_by;  // the layers that meet it as a whole; the others meet what it runs
   Value (*run)(Args args);
@@ -226,8 +230,8 @@ struct OpDef {
   BatchRule batch = nullptr;
   // An optional lowering to the core set.
   Function decompose = {};
-  // For a view: the base with `view`'s values in the viewed place: (base, view, the other arguments...). For an
-  // operator of several views, the number of the view comes third.
+  // For a view: the base with `view`'s values in the viewed place: (base, view, the other arguments...). For
+  // an operator of several views, the number of the view comes third.
   Function inverse = {};
   const HigherOrder* higher_order = nullptr;
   Samples (*samples)() = nullptr;
@@ -235,8 +239,8 @@ struct OpDef {
 
 // Begins the definition of an operator, in namespace weft::ops:
 //   WEFT_OPERATOR(add_tensor) = {.schema = "aten::add.Tensor(...)", ...};
-// The generator finds the schemas by this word. The extern declaration lets its table refer to the definition;
-// the suffix keeps it from hiding the typed function of the same name.
+// The generator finds the schemas by this word. The extern declaration lets its table refer to the
+// definition; the suffix keeps it from hiding the typed function of the same name.
 #define WEFT_OPERATOR(name)     \
   extern const OpDef name##_op; \
   constinit const OpDef name##_op

@@ -55,9 +55,12 @@ class Operator {
   const Info& parse() const;
   const Function& of_form(const KernelSet& set) const noexcept {
     switch (form_) {
-      case OpForm::kFunctional: return set.functional;
-      case OpForm::kInplace: return set.inplace;
-      case OpForm::kOut: return set.out;
+      case OpForm::kFunctional:
+        return set.functional;
+      case OpForm::kInplace:
+        return set.inplace;
+      case OpForm::kOut:
+        return set.out;
     }
     __builtin_unreachable();
   }

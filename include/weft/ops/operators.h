@@ -6,8 +6,8 @@
 
 namespace weft {
 
-#define WEFT_BINARY(symbol, name)                                                                          \
-  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return name(a, b); }                   \
+#define WEFT_BINARY(symbol, name)                                                        \
+  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return name(a, b); } \
   inline Tensor operator symbol(const Tensor& a, const Scalar& b) { return name(a, b); }
 WEFT_BINARY(+, add)
 WEFT_BINARY(-, sub)
@@ -27,9 +27,9 @@ inline Tensor operator-(const Scalar& a, const Tensor& b) { return rsub(b, a); }
 inline Tensor operator/(const Scalar& a, const Tensor& b) { return mul(reciprocal(b), a); }
 inline Tensor operator-(const Tensor& a) { return neg(a); }
 
-#define WEFT_ASSIGN(symbol, name)                                                                          \
-  inline const Tensor& operator symbol(const Tensor& a, const Tensor& b) { return name(a, b); }             \
-  inline const Tensor& operator symbol(const Tensor& a, const Scalar& b) { return name(a, b); }
+#define WEFT_ASSIGN(symbol, name)                                                                 \
+  inline const Tensor& operator symbol(const Tensor & a, const Tensor & b) { return name(a, b); } \
+  inline const Tensor& operator symbol(const Tensor & a, const Scalar & b) { return name(a, b); }
 WEFT_ASSIGN(+=, add_)
 WEFT_ASSIGN(-=, sub_)
 WEFT_ASSIGN(*=, mul_)

@@ -10,12 +10,13 @@
 namespace weft::cpu {
 namespace {
 
-// Visits the elements that one row of the patch matrix holds: f(position in the output, position in the input or
-// -1 for padding). A row is a channel and a place in the kernel.
+// Visits the elements that one row of the patch matrix holds: f(position in the output, position in the input
+// or -1 for padding). A row is a channel and a place in the kernel.
 template <typename F>
 void for_each_in_row(const ConvolutionShape& s, int64_t row, F f) {
   size_t rank = s.in.size();
-  int64_t place = row % ConvolutionShape::product(s.kernel), channel = row / ConvolutionShape::product(s.kernel);
+  int64_t place = row % ConvolutionShape::product(s.kernel),
+          channel = row / ConvolutionShape::product(s.kernel);
   ConvolutionShape::Dims tap(rank), at(rank, 0);
   for (size_t d = rank; d-- > 0;) {
     tap[d] = place % s.kernel[d];
@@ -47,13 +48,17 @@ void for_each_in_row(const ConvolutionShape& s, int64_t row, F f) {
 template <typename T>
 void unfold(const ConvolutionShape& s, const T* input, T* patches) {
   int64_t outputs = s.out_size();
-  parallel_for(0, s.patch(), std::max<int64_t>(1, 16384 / std::max<int64_t>(outputs, 1)), [&](int64_t first, int64_t last) {
-    for (int64_t row = first; row < last; ++row)
-      for_each_in_row(s, row, [&](int64_t out, int64_t in) { patches[row * outputs + out] = in < 0 ? T(0) : input[in]; });
-  });
+  parallel_for(0, s.patch(), std::max<int64_t>(1, 16384 / std::max<int64_t>(outputs, 1)),
+               [&](int64_t first, int64_t last) {
+                 for (int64_t row = first; row < last; ++row)
+                   for_each_in_row(s, row, [&](int64_t out, int64_t in) {
+                     patches[row * outputs + out] = in < 0 ? T(0) : input[in];
+                   });
+               });
 }
 
-// Adds patches back to where they came from. Rows of one channel meet in the same elements, so a channel is one task.
+// Adds patches back to where they came from. Rows of one channel meet in the same elements, so a channel is
+// one task.
 template <typename T>
 void fold(const ConvolutionShape& s, const T* patches, T* input) {
   int64_t outputs = s.out_size(), taps = ConvolutionShape::product(s.kernel);
@@ -69,16 +74,26 @@ void fold(const ConvolutionShape& s, const T* patches, T* input) {
 template <typename F>
 void visit_convolution_type(DType dtype, F f) {
   switch (dtype) {
-    case DType::kFloat32: return f.template operator()<float>();
-    case DType::kFloat64: return f.template operator()<double>();
-    case DType::kComplex64: return f.template operator()<Complex<float>>();
-    case DType::kComplex128: return f.template operator()<Complex<double>>();
-    case DType::kInt64: return f.template operator()<int64_t>();
-    case DType::kInt32: return f.template operator()<int32_t>();
-    case DType::kInt16: return f.template operator()<int16_t>();
-    case DType::kInt8: return f.template operator()<int8_t>();
-    case DType::kUInt8: return f.template operator()<uint8_t>();
-    default: fail("convolution is not implemented for {}", dtype_name(dtype));
+    case DType::kFloat32:
+      return f.template operator()<float>();
+    case DType::kFloat64:
+      return f.template operator()<double>();
+    case DType::kComplex64:
+      return f.template operator()<Complex<float>>();
+    case DType::kComplex128:
+      return f.template operator()<Complex<double>>();
+    case DType::kInt64:
+      return f.template operator()<int64_t>();
+    case DType::kInt32:
+      return f.template operator()<int32_t>();
+    case DType::kInt16:
+      return f.template operator()<int16_t>();
+    case DType::kInt8:
+      return f.template operator()<int8_t>();
+    case DType::kUInt8:
+      return f.template operator()<uint8_t>();
+    default:
+      fail("convolution is not implemented for {}", dtype_name(dtype));
   }
 }
 
@@ -100,7 +115,8 @@ bool is_plain_product(const ConvolutionShape& s) {
 
 }  // namespace
 
-void convolution_forward(DType dtype, const ConvolutionShape& s, const char* input, const char* weight, char* output) {
+void convolution_forward(DType dtype, const ConvolutionShape& s, const char* input, const char* weight,
+                         char* output) {
   int64_t size = item_size(dtype), outputs = s.out_size();
   bool direct = is_plain_product(s);
   Scratch patches(direct ? 1 : std::max<int64_t>(s.patch() * outputs, 1) * size);
@@ -109,12 +125,16 @@ void convolution_forward(DType dtype, const ConvolutionShape& s, const char* inp
       Place p = place_of(s, n, g);
       const char* columns = direct ? input + p.input * size : patches.data();
       if (!direct)
-        visit_convolution_type(dtype, [&]<typename T>() { unfold(s, reinterpret_cast<const T*>(input) + p.input, reinterpret_cast<T*>(patches.data())); });
-      gemm(dtype, s.out_channels, outputs, s.patch(), 1.0, {weight + p.weight * size, s.patch(), 1}, {columns, outputs, 1}, 0.0, output + p.output * size, outputs);
+        visit_convolution_type(dtype, [&]<typename T>() {
+          unfold(s, reinterpret_cast<const T*>(input) + p.input, reinterpret_cast<T*>(patches.data()));
+        });
+      gemm(dtype, s.out_channels, outputs, s.patch(), 1.0, {weight + p.weight * size, s.patch(), 1},
+           {columns, outputs, 1}, 0.0, output + p.output * size, outputs);
     }
 }
 
-void convolution_backward_input(DType dtype, const ConvolutionShape& s, const char* grad, const char* weight, char* grad_input) {
+void convolution_backward_input(DType dtype, const ConvolutionShape& s, const char* grad, const char* weight,
+                                char* grad_input) {
   int64_t size = item_size(dtype), outputs = s.out_size();
   bool direct = is_plain_product(s);
   Scratch patches(direct ? 1 : std::max<int64_t>(s.patch() * outputs, 1) * size);
@@ -122,25 +142,32 @@ void convolution_backward_input(DType dtype, const ConvolutionShape& s, const ch
     for (int64_t g = 0; g < s.groups; ++g) {
       Place p = place_of(s, n, g);
       char* columns = direct ? grad_input + p.input * size : patches.data();
-      gemm(dtype, s.patch(), outputs, s.out_channels, 1.0, {weight + p.weight * size, 1, s.patch()}, {grad + p.output * size, outputs, 1}, 0.0, columns, outputs);
+      gemm(dtype, s.patch(), outputs, s.out_channels, 1.0, {weight + p.weight * size, 1, s.patch()},
+           {grad + p.output * size, outputs, 1}, 0.0, columns, outputs);
       if (!direct)
-        visit_convolution_type(dtype, [&]<typename T>() { fold(s, reinterpret_cast<const T*>(patches.data()), reinterpret_cast<T*>(grad_input) + p.input); });
+        visit_convolution_type(dtype, [&]<typename T>() {
+          fold(s, reinterpret_cast<const T*>(patches.data()), reinterpret_cast<T*>(grad_input) + p.input);
+        });
     }
 }
 
-void convolution_backward_weight(DType dtype, const ConvolutionShape& s, const char* grad, const char* input, char* grad_weight) {
+void convolution_backward_weight(DType dtype, const ConvolutionShape& s, const char* grad, const char* input,
+                                 char* grad_weight) {
   int64_t size = item_size(dtype), outputs = s.out_size();
   bool direct = is_plain_product(s);
   Scratch patches(direct ? 1 : std::max<int64_t>(s.patch() * outputs, 1) * size);
-  if (s.batch == 0 || outputs == 0) std::memset(grad_weight, 0, static_cast<size_t>(s.groups * s.out_channels * s.patch() * size));
+  if (s.batch == 0 || outputs == 0)
+    std::memset(grad_weight, 0, static_cast<size_t>(s.groups * s.out_channels * s.patch() * size));
   for (int64_t n = 0; n < s.batch; ++n)
     for (int64_t g = 0; g < s.groups; ++g) {
       Place p = place_of(s, n, g);
       const char* columns = direct ? input + p.input * size : patches.data();
       if (!direct)
-        visit_convolution_type(dtype, [&]<typename T>() { unfold(s, reinterpret_cast<const T*>(input) + p.input, reinterpret_cast<T*>(patches.data())); });
-      gemm(dtype, s.out_channels, s.patch(), outputs, 1.0, {grad + p.output * size, outputs, 1}, {columns, 1, outputs}, n == 0 ? 0.0 : 1.0,
-           grad_weight + p.weight * size, s.patch());
+        visit_convolution_type(dtype, [&]<typename T>() {
+          unfold(s, reinterpret_cast<const T*>(input) + p.input, reinterpret_cast<T*>(patches.data()));
+        });
+      gemm(dtype, s.out_channels, s.patch(), outputs, 1.0, {grad + p.output * size, outputs, 1},
+           {columns, 1, outputs}, n == 0 ? 0.0 : 1.0, grad_weight + p.weight * size, s.patch());
     }
 }
 

@@ -26,8 +26,11 @@ struct ConvolutionShape {
 };
 
 // All types but bool and the 16-bit floats.
-void convolution_forward(DType dtype, const ConvolutionShape& shape, const char* input, const char* weight, char* output);
-void convolution_backward_input(DType dtype, const ConvolutionShape& shape, const char* grad, const char* weight, char* grad_input);
-void convolution_backward_weight(DType dtype, const ConvolutionShape& shape, const char* grad, const char* input, char* grad_weight);
+void convolution_forward(DType dtype, const ConvolutionShape& shape, const char* input, const char* weight,
+                         char* output);
+void convolution_backward_input(DType dtype, const ConvolutionShape& shape, const char* grad,
+                                const char* weight, char* grad_input);
+void convolution_backward_weight(DType dtype, const ConvolutionShape& shape, const char* grad,
+                                 const char* input, char* grad_weight);
 
 }  // namespace weft::cpu

@@ -90,9 +90,10 @@ void clear_tile(DType dtype, const Tile& t, char* c, int64_t c_stride) {
     for (int64_t i = 0; i < t.rows; ++i) std::memset(c + i * step, 0, static_cast<size_t>(row_bytes));
 }
 
-void blas_tile(DType dtype, const Tile& t, int64_t k, Complex<double> alpha, const BlasMatrix& a, const BlasMatrix& b,
-               Complex<double> beta, char* c, int64_t c_stride) {
-  auto m = static_cast<int>(t.rows), n = static_cast<int>(t.columns), kk = static_cast<int>(k), ldc = static_cast<int>(c_stride);
+void blas_tile(DType dtype, const Tile& t, int64_t k, Complex<double> alpha, const BlasMatrix& a,
+               const BlasMatrix& b, Complex<double> beta, char* c, int64_t c_stride) {
+  auto m = static_cast<int>(t.rows), n = static_cast<int>(t.columns), kk = static_cast<int>(k),
+       ldc = static_cast<int>(c_stride);
   const char* pa = advance(a, dtype, t.row, 0);
   const char* pb = advance(b, dtype, 0, t.column);
   char* pc = c + (t.row * c_stride + t.column) * item_size(dtype);

@@ -50,8 +50,7 @@ struct Extent {
 // Where a part starts.
 using Start = Extent;
 
-// --- memory
-// ---------------------------------------------------------------------------------------------------
+// --- memory ----------------------------------------------------------------------------------------------
 
 Dims dims_of(const Problem& p, const Extent& e, Role role) {
   const ConvolutionShape& s = p.shape;
@@ -112,8 +111,7 @@ Desc wanted_desc(const Problem& p, const Extent& e, Role role) {
   return Desc(dims_of(p, e, role), dnnl::memory::data_type::f32, tag);
 }
 
-// --- plans
-// ----------------------------------------------------------------------------------------------------
+// --- plans -----------------------------------------------------------------------------------------------
 
 // One copy of a slice of channels from the user's array into the layout of a primitive.
 struct Piece {
@@ -279,8 +277,7 @@ std::shared_ptr<const Plan> find_plan(const Problem& p, const Extent& e, const E
   return cache->find_or_make(key, [&] { return make_plan(p, e, fixed, in_pieces); });
 }
 
-// --- blocks
-// ---------------------------------------------------------------------------------------------------
+// --- blocks ----------------------------------------------------------------------------------------------
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }

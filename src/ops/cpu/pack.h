@@ -238,10 +238,11 @@ Pack<float, Isa> scale_within_normals(Pack<float, Isa> x, Pack<float, Isa> n) {
     return Isa::name(x.v);            \
   }
 WEFT_UNARY(exp2)
-WEFT_UNARY(expm1) WEFT_UNARY(log) WEFT_UNARY(log2) WEFT_UNARY(log10) WEFT_UNARY(sqrt) WEFT_UNARY(sin)
-    WEFT_UNARY(cos) WEFT_UNARY(tan) WEFT_UNARY(asin) WEFT_UNARY(acos) WEFT_UNARY(atan) WEFT_UNARY(sinh)
-        WEFT_UNARY(cosh) WEFT_UNARY(atanh) WEFT_UNARY(erfc) WEFT_UNARY(floor) WEFT_UNARY(ceil)
-            WEFT_UNARY(trunc) WEFT_UNARY(round)
+WEFT_UNARY(expm1)
+WEFT_UNARY(log) WEFT_UNARY(log2) WEFT_UNARY(log10) WEFT_UNARY(sqrt) WEFT_UNARY(sin) WEFT_UNARY(cos)
+    WEFT_UNARY(tan) WEFT_UNARY(asin) WEFT_UNARY(acos) WEFT_UNARY(atan) WEFT_UNARY(sinh) WEFT_UNARY(cosh)
+        WEFT_UNARY(atanh) WEFT_UNARY(erfc) WEFT_UNARY(floor) WEFT_UNARY(ceil) WEFT_UNARY(trunc)
+            WEFT_UNARY(round)
 #undef WEFT_UNARY
                 template <typename Isa>
                 [[gnu::always_inline]] inline Pack<float, Isa> exp(Pack<float, Isa> x) {

@@ -110,8 +110,9 @@ void move_rows(char* dst, int64_t to_row, const char* src, int64_t from_row, int
   case n:         \
     return move_short_rows<n>(dst, to_row, src, from_row, rows);
     WEFT_X(1)
-    WEFT_X(2) WEFT_X(3) WEFT_X(4) WEFT_X(6) WEFT_X(8) WEFT_X(12) WEFT_X(16) WEFT_X(20) WEFT_X(24) WEFT_X(28)
-        WEFT_X(32) WEFT_X(48) WEFT_X(64)
+    WEFT_X(2)
+    WEFT_X(3) WEFT_X(4) WEFT_X(6) WEFT_X(8) WEFT_X(12) WEFT_X(16) WEFT_X(20) WEFT_X(24) WEFT_X(28) WEFT_X(32)
+        WEFT_X(48) WEFT_X(64)
 #undef WEFT_X
             default : break;
   }

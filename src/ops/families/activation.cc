@@ -5,7 +5,11 @@ namespace weft::ops {
 namespace {
 
 Samples real_samples() {
-  return {{"plain", {f64({3, 4})}}, {"transposed", {transposed(f64({3, 4}))}}, {"zero_dim", {f64({})}}, {"empty", {f64({0, 2})}}, {"f32", {f32({5})}}};
+  return {{"plain", {f64({3, 4})}},
+          {"transposed", {transposed(f64({3, 4}))}},
+          {"zero_dim", {f64({})}},
+          {"empty", {f64({0, 2})}},
+          {"f32", {f32({5})}}};
 }
 Samples complex_samples() {
   Samples all = real_samples();
@@ -16,7 +20,8 @@ Samples pair_samples() { return {{"plain", {f64({3, 4}), f64({3, 4})}}, {"f32", 
 
 // gelu, exact or by tanh.
 bool uses_tanh(std::string_view approximate) {
-  require(approximate == "none" || approximate == "tanh", "approximate argument must be either none or tanh, but got '{}'", approximate);
+  require(approximate == "none" || approximate == "tanh",
+          "approximate argument must be either none or tanh, but got '{}'", approximate);
   return approximate == "tanh";
 }
 TensorSpec gelu_meta(const Tensor& self, std::string_view approximate) {
@@ -31,8 +36,10 @@ TensorSpec gelu_backward_meta(const Tensor& grad, const Tensor& self, std::strin
   uses_tanh(approximate);
   return pointwise_spec({&grad, &self}, common_type(grad, self));
 }
-void gelu_backward_into(const Tensor& grad, const Tensor& self, std::string_view approximate, const Tensor& out) {
-  run_pointwise(uses_tanh(approximate) ? cpu::kGeluTanhBackward : cpu::kGeluBackward, common_type(grad, self), out, {&grad, &self});
+void gelu_backward_into(const Tensor& grad, const Tensor& self, std::string_view approximate,
+                        const Tensor& out) {
+  run_pointwise(uses_tanh(approximate) ? cpu::kGeluTanhBackward : cpu::kGeluBackward, common_type(grad, self),
+                out, {&grad, &self});
 }
 
 // d/dx of gelu's derivative, times both gradients: what double backward needs.
@@ -49,7 +56,8 @@ Tensor gelu_second(const Tensor& self, std::string_view approximate) {
 TensorSpec threshold_backward_meta(const Tensor& grad, const Tensor& self, const Scalar&) {
   return pointwise_spec({&grad, &self}, common_type(grad, self));
 }
-void threshold_backward_into(const Tensor& grad, const Tensor& self, const Scalar& threshold, const Tensor& out) {
+void threshold_backward_into(const Tensor& grad, const Tensor& self, const Scalar& threshold,
+                             const Tensor& out) {
   DType type = common_type(grad, self);
   cpu::ParamValue param = param_of(threshold, type);
   run_pointwise(cpu::kThresholdBackward, type, out, {&grad, &self}, {&param, 1});
@@ -65,7 +73,8 @@ WEFT_OPERATOR(relu) = {
     .meta = Unary<cpu::kRelu>::meta_function(),
     .kernel = Unary<cpu::kRelu>::kernels(),
     .scalar = &cpu::kRelu,
-    .vjp = {.saves = outputs(0), .rule = [](const Vjp& v) { return Grads{threshold_backward(v.grad(), v.output(), 0)}; }},
+    .vjp = {.saves = outputs(0),
+            .rule = [](const Vjp& v) { return Grads{threshold_backward(v.grad(), v.output(), 0)}; }},
     .batch = pointwise_batch,
     .samples = real_samples,
 };
@@ -78,7 +87,8 @@ WEFT_OPERATOR(tanh) = {
     .meta = Unary<cpu::kTanh, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kTanh, TypeRule::kFloat>::kernels(),
     .scalar = &cpu::kTanh,
-    .vjp = {.saves = outputs(0), .rule = [](const Vjp& v) { return Grads{tanh_backward(v.grad(), v.output())}; }},
+    .vjp = {.saves = outputs(0),
+            .rule = [](const Vjp& v) { return Grads{tanh_backward(v.grad(), v.output())}; }},
     .batch = pointwise_batch,
     .samples = complex_samples,
 };
@@ -91,7 +101,8 @@ WEFT_OPERATOR(sigmoid) = {
     .meta = Unary<cpu::kSigmoid, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kSigmoid, TypeRule::kFloat>::kernels(),
     .scalar = &cpu::kSigmoid,
-    .vjp = {.saves = outputs(0), .rule = [](const Vjp& v) { return Grads{sigmoid_backward(v.grad(), v.output())}; }},
+    .vjp = {.saves = outputs(0),
+            .rule = [](const Vjp& v) { return Grads{sigmoid_backward(v.grad(), v.output())}; }},
     .batch = pointwise_batch,
     .samples = complex_samples,
 };
@@ -104,73 +115,90 @@ WEFT_OPERATOR(silu) = {
     .meta = Unary<cpu::kSilu>::meta_function(),
     .kernel = Unary<cpu::kSilu>::kernels(),
     .scalar = &cpu::kSilu,
-    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{silu_backward(v.grad(), v.input(0))}; }},
+    .vjp = {.saves = inputs(0),
+            .rule = [](const Vjp& v) { return Grads{silu_backward(v.grad(), v.input(0))}; }},
     .batch = pointwise_batch,
     .samples = real_samples,
 };
 
 WEFT_OPERATOR(tanh_backward) = {
     .schema = "aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
-    .out = "aten::tanh_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .out =
+        "aten::tanh_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> "
+        "Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kTanhBackward>::meta_function(),
     .kernel = Binary<cpu::kTanhBackward>::kernels(),
     .scalar = &cpu::kTanhBackward,
     .vjp = {.saves = inputs(0, 1),
-            .rule = [](const Vjp& v) {
-              Tensor grad = v.input(0), y = v.input(1);
-              return Grads{tanh_backward(v.grad(), conj_of(y)), conj_of(v.grad()) * grad * (-2 * conj_of(y))};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  Tensor grad = v.input(0), y = v.input(1);
+                  return Grads{tanh_backward(v.grad(), conj_of(y)),
+                               conj_of(v.grad()) * grad * (-2 * conj_of(y))};
+                }},
     .batch = pointwise_batch,
     .samples = pair_samples,
 };
 
 WEFT_OPERATOR(sigmoid_backward) = {
     .schema = "aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
-    .out = "aten::sigmoid_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .out =
+        "aten::sigmoid_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> "
+        "Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kSigmoidBackward>::meta_function(),
     .kernel = Binary<cpu::kSigmoidBackward>::kernels(),
     .scalar = &cpu::kSigmoidBackward,
     .vjp = {.saves = inputs(0, 1),
-            .rule = [](const Vjp& v) {
-              Tensor grad = v.input(0), y = v.input(1);
-              return Grads{sigmoid_backward(v.grad(), conj_of(y)), conj_of(v.grad()) * grad * conj_of(1 - 2 * y)};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  Tensor grad = v.input(0), y = v.input(1);
+                  return Grads{sigmoid_backward(v.grad(), conj_of(y)),
+                               conj_of(v.grad()) * grad * conj_of(1 - 2 * y)};
+                }},
     .batch = pointwise_batch,
     .samples = pair_samples,
 };
 
 WEFT_OPERATOR(silu_backward) = {
     .schema = "aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor",
-    .out = "aten::silu_backward.grad_input(Tensor grad_output, Tensor self, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .out =
+        "aten::silu_backward.grad_input(Tensor grad_output, Tensor self, *, Tensor(a!) grad_input) -> "
+        "Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kSiluBackward>::meta_function(),
     .kernel = Binary<cpu::kSiluBackward>::kernels(),
     .scalar = &cpu::kSiluBackward,
     .vjp = {.saves = inputs(0, 1),
-            .rule = [](const Vjp& v) {
-              Tensor grad = v.input(0), x = v.input(1), s = sigmoid(x);
-              Tensor second = s * (1 - s) * (2 + x * (1 - 2 * s));
-              return Grads{silu_backward(v.grad(), x), v.grad() * grad * second};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  Tensor grad = v.input(0), x = v.input(1), s = sigmoid(x);
+                  Tensor second = s * (1 - s) * (2 + x * (1 - 2 * s));
+                  return Grads{silu_backward(v.grad(), x), v.grad() * grad * second};
+                }},
     .batch = pointwise_batch,
     .samples = pair_samples,
 };
 
 WEFT_OPERATOR(threshold_backward) = {
     .schema = "aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
-    .out = "aten::threshold_backward.grad_input(Tensor grad_output, Tensor self, Scalar threshold, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .out =
+        "aten::threshold_backward.grad_input(Tensor grad_output, Tensor self, Scalar threshold, *, "
+        "Tensor(a!) grad_input) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&threshold_backward_meta>(),
     .kernel = structured<&threshold_backward_meta, &threshold_backward_into, true>(),
     .scalar = &cpu::kThresholdBackward,
     .vjp = {.saves = inputs(1),
-            .rule = [](const Vjp& v) {
-              return Grads{threshold_backward(v.grad(), v.input(1), v.arg<Scalar>(2)), zeros_like(v.grad())};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{threshold_backward(v.grad(), v.input(1), v.arg<Scalar>(2)),
+                               zeros_like(v.grad())};
+                }},
     .batch = pointwise_batch,
-    .samples = [] { return Samples{{"plain", {f64({3, 4}), f64({3, 4}), 0}}, {"f32", {f32({5}), f32({5}), 0.5}}}; },
+    .samples =
+        [] { return Samples{{"plain", {f64({3, 4}), f64({3, 4}), 0}}, {"f32", {f32({5}), f32({5}), 0.5}}}; },
 };
 
 WEFT_OPERATOR(gelu) = {
@@ -181,26 +209,40 @@ WEFT_OPERATOR(gelu) = {
     .meta = function<&gelu_meta>(),
     .kernel = structured<&gelu_meta, &gelu_into, true>(),
     .scalar = &cpu::kGelu,
-    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{gelu_backward(v.grad(), v.input(0), v.arg<std::string_view>(1))}; }},
+    .vjp = {.saves = inputs(0),
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{gelu_backward(v.grad(), v.input(0), v.arg<std::string_view>(1))};
+                }},
     .batch = pointwise_batch,
-    .samples = [] { return Samples{{"exact", {f64({3, 4})}}, {"tanh", {f64({3, 4}), "tanh"}}, {"f32", {f32({5})}}}; },
+    .samples =
+        [] {
+          return Samples{{"exact", {f64({3, 4})}}, {"tanh", {f64({3, 4}), "tanh"}}, {"f32", {f32({5})}}};
+        },
 };
 
 WEFT_OPERATOR(gelu_backward) = {
     .schema = "aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate=\"none\") -> Tensor",
-    .out = "aten::gelu_backward.grad_input(Tensor grad_output, Tensor self, *, str approximate=\"none\", Tensor(a!) grad_input) -> Tensor(a!)",
+    .out =
+        "aten::gelu_backward.grad_input(Tensor grad_output, Tensor self, *, str approximate=\"none\", "
+        "Tensor(a!) grad_input) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&gelu_backward_meta>(),
     .kernel = structured<&gelu_backward_meta, &gelu_backward_into, true>(),
     .scalar = &cpu::kGeluBackward,
     .vjp = {.saves = inputs(0, 1),
-            .rule = [](const Vjp& v) {
-              auto approximate = v.arg<std::string_view>(2);
-              Tensor second = v.wants(1) ? v.grad() * v.input(0) * gelu_second(v.input(1), approximate) : Tensor();
-              return Grads{gelu_backward(v.grad(), v.input(1), approximate), second};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  auto approximate = v.arg<std::string_view>(2);
+                  Tensor second =
+                      v.wants(1) ? v.grad() * v.input(0) * gelu_second(v.input(1), approximate) : Tensor();
+                  return Grads{gelu_backward(v.grad(), v.input(1), approximate), second};
+                }},
     .batch = pointwise_batch,
-    .samples = [] { return Samples{{"exact", {f64({3, 4}), f64({3, 4})}}, {"tanh", {f64({3, 4}), f64({3, 4}), "tanh"}}}; },
+    .samples =
+        [] {
+          return Samples{{"exact", {f64({3, 4}), f64({3, 4})}}, {"tanh", {f64({3, 4}), f64({3, 4}), "tanh"}}};
+        },
 };
 
 }  // namespace weft::ops

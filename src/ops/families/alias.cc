@@ -17,7 +17,7 @@ const Tensor& detach_inplace(const Tensor& self) {
   return self;
 }
 
-// --- view.dtype --------------------------------------------------------------------------------------------
+// --- view.dtype ------------------------------------------------------------------------------------------
 
 bool divides(int64_t ratio, const SymInt& value) { return guard_or(mod(value, ratio) == 0, true); }
 
@@ -76,7 +76,7 @@ Tensor view_dtype_inverse(const Tensor& base, const Tensor& mutated, DType) {
   return view(mutated, base.dtype());
 }
 
-// --- batching ----------------------------------------------------------------------------------------------
+// --- batching --------------------------------------------------------------------------------------------
 
 Batched same_batch(const Batch& call) {
   return {weft::call(call.op(), std::vector<Value>{call.tensor(0)}), {call.batch_dim(0)}};

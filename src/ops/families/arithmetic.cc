@@ -13,14 +13,16 @@ struct Scaled {
     require(!alpha.is_bool() || common == DType::kBool, "Boolean alpha only supported for Boolean results.");
     require(is_floating(common) || is_complex(common) || !(alpha.is_floating() || alpha.is_complex()),
             "For integral input tensors, argument alpha must not be a floating point number.");
-    require(is_complex(common) || !alpha.is_complex(), "For non-complex input tensors, argument alpha must not be a complex number.");
+    require(is_complex(common) || !alpha.is_complex(),
+            "For non-complex input tensors, argument alpha must not be a complex number.");
   }
   static DType compute(const Tensor& self, const Tensor& other, const Scalar& alpha) {
     DType common = common_type(self, other);
     check_alpha(alpha, common);
     if (&simple == &cpu::kSub)
       require(self.dtype() != DType::kBool && other.dtype() != DType::kBool,
-              "Subtraction, the `-` operator, with {} is not supported. Use the `^` or `logical_xor()` operator instead.",
+              "Subtraction, the `-` operator, with {} is not supported. Use the `^` or `logical_xor()` "
+              "operator instead.",
               self.dtype() == other.dtype() ? "two bool tensors" : "a bool tensor");
     return common;
   }
@@ -34,7 +36,8 @@ struct Scaled {
     run_pointwise(scaled, type, out, {&self, &other}, {&param, 1});
   }
   static TensorSpec scalar_meta(const Tensor& self, const Scalar& other, const Scalar& alpha) {
-    return {compute(self, wrapped_number(other), alpha), self.device(), SymInts(self.sizes()), strides_beside_number(self)};
+    return {compute(self, wrapped_number(other), alpha), self.device(), SymInts(self.sizes()),
+            strides_beside_number(self)};
   }
   static void scalar_into(const Tensor& self, const Scalar& other, const Scalar& alpha, const Tensor& out) {
     into(self, wrapped_number(other), alpha, out);
@@ -55,7 +58,10 @@ Samples binary_samples() {
           {"complex", {c128({2, 2}), c128({2, 2})}}};
 }
 Samples scalar_samples() {
-  return {{"real", {f64({3, 4}), 2.5}}, {"integer", {i64({4}), 3}}, {"promotes", {i64({4}), 1.5}}, {"empty", {f64({0}), 1}}};
+  return {{"real", {f64({3, 4}), 2.5}},
+          {"integer", {i64({4}), 3}},
+          {"promotes", {i64({4}), 1.5}},
+          {"empty", {f64({0}), 1}}};
 }
 Samples alpha_samples() {
   Samples all = binary_samples();
@@ -64,12 +70,9 @@ Samples alpha_samples() {
   return all;
 }
 Samples unary_samples() {
-  return {{"plain", {f64({3, 4})}},
-          {"transposed", {transposed(f64({3, 4}))}},
-          {"zero_dim", {f64({})}},
-          {"empty", {f64({0, 2})}},
-          {"f32", {f32({5})}},
-          {"complex", {c128({3})}}};
+  return {{"plain", {f64({3, 4})}}, {"transposed", {transposed(f64({3, 4}))}},
+          {"zero_dim", {f64({})}},  {"empty", {f64({0, 2})}},
+          {"f32", {f32({5})}},      {"complex", {c128({3})}}};
 }
 
 }  // namespace
@@ -82,11 +85,12 @@ WEFT_OPERATOR(add_tensor) = {
     .meta = function<&Add::meta>(),
     .kernel = Add::kernels(),
     .scalar = &cpu::kAddAlpha,
-    .vjp = {.rule = [](const Vjp& v) {
-      Scalar alpha = conj_of(v.arg<Scalar>(2));
-      Tensor other = alpha.equals_number(1) || !v.wants(1) ? v.grad() : v.grad() * alpha;
-      return Grads{v.grad(), other};
-    }},
+    .vjp = {.rule =
+                [](const Vjp& v) {
+                  Scalar alpha = conj_of(v.arg<Scalar>(2));
+                  Tensor other = alpha.equals_number(1) || !v.wants(1) ? v.grad() : v.grad() * alpha;
+                  return Grads{v.grad(), other};
+                }},
     .batch = pointwise_batch,
     .samples = alpha_samples,
 };
@@ -112,12 +116,13 @@ WEFT_OPERATOR(sub_tensor) = {
     .meta = function<&Sub::meta>(),
     .kernel = Sub::kernels(),
     .scalar = &cpu::kSubAlpha,
-    .vjp = {.rule = [](const Vjp& v) {
-      Scalar alpha = conj_of(v.arg<Scalar>(2));
-      Tensor other = v.wants(1) ? -v.grad() : Tensor();
-      if (other.defined() && !alpha.equals_number(1)) other = other * alpha;
-      return Grads{v.grad(), other};
-    }},
+    .vjp = {.rule =
+                [](const Vjp& v) {
+                  Scalar alpha = conj_of(v.arg<Scalar>(2));
+                  Tensor other = v.wants(1) ? -v.grad() : Tensor();
+                  if (other.defined() && !alpha.equals_number(1)) other = other * alpha;
+                  return Grads{v.grad(), other};
+                }},
     .batch = pointwise_batch,
     .samples = alpha_samples,
 };
@@ -136,7 +141,9 @@ WEFT_OPERATOR(sub_scalar) = {
 };
 
 namespace {
-Tensor reversed_sub(const Tensor& self, const Tensor& other, const Scalar& alpha) { return sub(other, self, alpha); }
+Tensor reversed_sub(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  return sub(other, self, alpha);
+}
 Tensor reversed_sub_scalar(const Tensor& self, const Scalar& other, const Scalar& alpha) {
   return sub(wrapped_number(other), self, alpha);
 }
@@ -144,7 +151,8 @@ Tensor reversed_sub_scalar(const Tensor& self, const Scalar& other, const Scalar
 
 WEFT_OPERATOR(rsub_tensor) = {
     .schema = "aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-    .out = "aten::rsub.Tensor_out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::rsub.Tensor_out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .composite = composite<&reversed_sub>(),
     .samples = alpha_samples,
@@ -152,7 +160,8 @@ WEFT_OPERATOR(rsub_tensor) = {
 
 WEFT_OPERATOR(rsub_scalar) = {
     .schema = "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-    .out = "aten::rsub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::rsub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .composite = composite<&reversed_sub_scalar>(),
     .samples = scalar_samples,
@@ -167,10 +176,11 @@ WEFT_OPERATOR(mul_tensor) = {
     .kernel = Binary<cpu::kMul>::kernels(),
     .scalar = &cpu::kMul,
     .vjp = {.saves = inputs(0, 1),
-            .rule = [](const Vjp& v) {
-              return Grads{v.wants(0) ? times_conj(v.grad(), v.input(1)) : Tensor(),
-                           v.wants(1) ? times_conj(v.grad(), v.input(0)) : Tensor()};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{v.wants(0) ? times_conj(v.grad(), v.input(1)) : Tensor(),
+                               v.wants(1) ? times_conj(v.grad(), v.input(0)) : Tensor()};
+                }},
     .batch = pointwise_batch,
     .samples = binary_samples,
 };
@@ -197,13 +207,15 @@ WEFT_OPERATOR(div_tensor) = {
     .kernel = Binary<cpu::kDiv, TypeRule::kFloat>::kernels(),
     .scalar = &cpu::kDiv,
     .vjp = {.saves = inputs(0, 1),
-            .rule = [](const Vjp& v) {
-              Tensor other = conj_of(v.input(1));
-              Tensor self_grad = v.grad() / other;
-              // d(a/b)/db = -(a/b)/b; the quotient again, since it is not saved.
-              Tensor other_grad = v.wants(1) ? -v.grad() * conj_of((v.input(0) / v.input(1)) / v.input(1)) : Tensor();
-              return Grads{self_grad, other_grad};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  Tensor other = conj_of(v.input(1));
+                  Tensor self_grad = v.grad() / other;
+                  // d(a/b)/db = -(a/b)/b; the quotient again, since it is not saved.
+                  Tensor other_grad =
+                      v.wants(1) ? -v.grad() * conj_of((v.input(0) / v.input(1)) / v.input(1)) : Tensor();
+                  return Grads{self_grad, other_grad};
+                }},
     .batch = pointwise_batch,
     .samples = binary_samples,
 };

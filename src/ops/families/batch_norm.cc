@@ -157,7 +157,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_kernel(
   return {finish(in_spec, dx), finish(weight_spec, dw), finish(bias_spec, db)};
 }
 
-// --- the forms that say what they do to the running statistics ---------------------------------------------
+// --- the forms that say what they do to the running statistics -------------------------------------------
 
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 

@@ -7,14 +7,20 @@ namespace {
 using MaybeScalar = std::optional<Scalar>;
 
 Samples pair_samples() {
-  return {{"same_shape", {f64({3, 4}), transposed(f64({3, 4}))}}, {"broadcast", {f64({3, 1}), f64({4})}}, {"mixed", {f32({3}), i64({3})}}, {"empty", {f64({0}), f64({1})}}};
+  return {{"same_shape", {f64({3, 4}), transposed(f64({3, 4}))}},
+          {"broadcast", {f64({3, 1}), f64({4})}},
+          {"mixed", {f32({3}), i64({3})}},
+          {"empty", {f64({0}), f64({1})}}};
 }
-Samples integer_pair_samples() { return {{"integers", {i64({4}), i64({4})}}, {"bool", {boolean({2, 3}), boolean({3})}}}; }
+Samples integer_pair_samples() {
+  return {{"integers", {i64({4}), i64({4})}}, {"bool", {boolean({2, 3}), boolean({3})}}};
+}
 
-// --- pow -----------------------------------------------------------------------------------------------------------
+// --- pow -------------------------------------------------------------------------------------------------
 
 void check_integer_power(DType type, const Scalar& exponent) {
-  bool negative = !exponent.is_floating() && !exponent.is_complex() && !exponent.is_symbolic() && exponent.to_int() < 0;
+  bool negative =
+      !exponent.is_floating() && !exponent.is_complex() && !exponent.is_symbolic() && exponent.to_int() < 0;
   require(type > kInt64 || !negative, "Integers to negative integer powers are not allowed.");
 }
 TensorSpec pow_scalar_meta(const Tensor& self, const Scalar& exponent) {
@@ -43,7 +49,9 @@ void pow_base_into(const Scalar& self, const Tensor& exponent, const Tensor& out
 // d(x^n)/dx = n x^(n-1), and zero for n = 0 whatever x is.
 Tensor pow_self_gradient(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
   if (exponent.equals_number(0)) return zeros_like(grad);
-  Scalar less = exponent.is_complex() ? Scalar(exponent.to_complex() - Complex<double>(1)) : exponent.is_integral() ? Scalar(exponent.to_int() - 1) : Scalar(exponent.to_double() - 1);
+  Scalar less = exponent.is_complex()    ? Scalar(exponent.to_complex() - Complex<double>(1))
+                : exponent.is_integral() ? Scalar(exponent.to_int() - 1)
+                                         : Scalar(exponent.to_double() - 1);
   return grad * conj_of(exponent * pow(self, less));
 }
 Tensor pow_self_gradient(const Tensor& grad, const Tensor& self, const Tensor& exponent) {
@@ -51,13 +59,14 @@ Tensor pow_self_gradient(const Tensor& grad, const Tensor& self, const Tensor& e
   return grad * conj_of(slope);
 }
 // d(x^y)/dy = x^y log x; where x is 0 and y is not negative the power is 0 and so is the slope.
-Tensor pow_exponent_gradient(const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result) {
+Tensor pow_exponent_gradient(const Tensor& grad, const Tensor& self, const Tensor& exponent,
+                             const Tensor& result) {
   Tensor zero_base = self == 0;
   Tensor flat = exponent.is_complex() ? zero_base : logical_and(zero_base, exponent >= 0);
   return grad * conj_of(where(flat, Scalar(0), result * log(self)));
 }
 
-// --- maximum, minimum ---------------------------------------------------------------------------------------------------
+// --- maximum, minimum ------------------------------------------------------------------------------------
 
 // Equal operands share the gradient.
 template <bool larger>
@@ -72,11 +81,12 @@ Grads extreme_vjp(const Vjp& v) {
 Tensor max_other_composite(const Tensor& self, const Tensor& other) { return maximum(self, other); }
 Tensor min_other_composite(const Tensor& self, const Tensor& other) { return minimum(self, other); }
 
-// --- clamp ----------------------------------------------------------------------------------------------------------------
+// --- clamp -----------------------------------------------------------------------------------------------
 
 DType clamp_type(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) {
   require(min || max, "torch.clamp: At least one of 'min' or 'max' must not be None");
-  require(!self.is_complex() && !(min && min->is_complex()) && !(max && max->is_complex()), "clamp is not supported for complex types");
+  require(!self.is_complex() && !(min && min->is_complex()) && !(max && max->is_complex()),
+          "clamp is not supported for complex types");
   TypePromotion promotion;
   promotion.add(self);
   if (min) promotion.add(*min);
@@ -84,7 +94,9 @@ DType clamp_type(const Tensor& self, const MaybeScalar& min, const MaybeScalar& 
   require_supported(cpu::kClamp, promotion.result());
   return promotion.result();
 }
-TensorSpec clamp_meta(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) { return pointwise_spec({&self}, clamp_type(self, min, max)); }
+TensorSpec clamp_meta(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) {
+  return pointwise_spec({&self}, clamp_type(self, min, max));
+}
 void clamp_into(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max, const Tensor& out) {
   DType type = clamp_type(self, min, max);
   SmallVector<cpu::ParamValue, 2> params;
@@ -110,7 +122,8 @@ TensorSpec clamp_tensor_meta(const Tensor& self, const Tensor& min, const Tensor
 void clamp_tensor_into(const Tensor& self, const Tensor& min, const Tensor& max, const Tensor& out) {
   DType type = clamp_tensor_type(self, min, max);
   if (min.defined() && max.defined()) return run_pointwise(cpu::kClampTensor, type, out, {&self, &min, &max});
-  run_pointwise(min.defined() ? cpu::kMaximum : cpu::kMinimum, type, out, {&self, min.defined() ? &min : &max});
+  run_pointwise(min.defined() ? cpu::kMaximum : cpu::kMinimum, type, out,
+                {&self, min.defined() ? &min : &max});
 }
 Grads clamp_tensor_vjp(const Vjp& v) {
   Tensor self = v.input(0), min = v.has(1) ? v.input(1) : Tensor(), max = v.has(2) ? v.input(2) : Tensor();
@@ -135,9 +148,20 @@ WEFT_OPERATOR(pow_tensor_scalar) = {
     .meta = function<&pow_scalar_meta>(),
     .kernel = structured<&pow_scalar_meta, &pow_scalar_into, true>(),
     .scalar = &cpu::kPow,
-    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{pow_self_gradient(v.grad(), v.input(0), v.arg<Scalar>(1))}; }},
+    .vjp = {.saves = inputs(0),
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{pow_self_gradient(v.grad(), v.input(0), v.arg<Scalar>(1))};
+                }},
     .batch = pointwise_batch,
-    .samples = [] { return Samples{{"square", {f64({3, 4}), 2}}, {"cube", {f64({3}), 3}}, {"real", {positive({3}), 1.5}}, {"integers", {i64({4}), 3}}, {"zero", {f64({3}), 0}}}; },
+    .samples =
+        [] {
+          return Samples{{"square", {f64({3, 4}), 2}},
+                         {"cube", {f64({3}), 3}},
+                         {"real", {positive({3}), 1.5}},
+                         {"integers", {i64({4}), 3}},
+                         {"zero", {f64({3}), 0}}};
+        },
 };
 
 WEFT_OPERATOR(pow_tensor_tensor) = {
@@ -149,13 +173,20 @@ WEFT_OPERATOR(pow_tensor_tensor) = {
     .kernel = Binary<cpu::kPow>::kernels(),
     .scalar = &cpu::kPow,
     .vjp = {.saves = inputs(0, 1) | outputs(0),
-            .rule = [](const Vjp& v) {
-              Tensor self = v.input(0), exponent = v.input(1);
-              return Grads{v.wants(0) ? pow_self_gradient(v.grad(), self, exponent) : Tensor(),
-                           v.wants(1) ? pow_exponent_gradient(v.grad(), self, exponent, v.output()) : Tensor()};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  Tensor self = v.input(0), exponent = v.input(1);
+                  return Grads{
+                      v.wants(0) ? pow_self_gradient(v.grad(), self, exponent) : Tensor(),
+                      v.wants(1) ? pow_exponent_gradient(v.grad(), self, exponent, v.output()) : Tensor()};
+                }},
     .batch = pointwise_batch,
-    .samples = [] { return Samples{{"positive", {positive({3, 4}), f64({3, 4})}}, {"broadcast", {positive({3, 1}), f64({4})}}, {"integers", {i64({4}), i64({4}, 0, 4)}}}; },
+    .samples =
+        [] {
+          return Samples{{"positive", {positive({3, 4}), f64({3, 4})}},
+                         {"broadcast", {positive({3, 1}), f64({4})}},
+                         {"integers", {i64({4}), i64({4}, 0, 4)}}};
+        },
 };
 
 WEFT_OPERATOR(pow_scalar) = {
@@ -166,9 +197,11 @@ WEFT_OPERATOR(pow_scalar) = {
     .kernel = structured<&pow_base_meta, &pow_base_into, true>(),
     .scalar = &cpu::kPow,
     .vjp = {.saves = inputs(1) | outputs(0),
-            .rule = [](const Vjp& v) {
-              return Grads{pow_exponent_gradient(v.grad(), wrapped_number(v.arg<Scalar>(0)), v.input(1), v.output())};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{pow_exponent_gradient(v.grad(), wrapped_number(v.arg<Scalar>(0)), v.input(1),
+                                                     v.output())};
+                }},
     .batch = pointwise_batch,
     .samples = [] { return Samples{{"real", {2.5, f64({3, 4})}}, {"integers", {2, i64({4}, 0, 5)}}}; },
 };
@@ -216,38 +249,59 @@ WEFT_OPERATOR(min_other) = {
 WEFT_OPERATOR(clamp) = {
     .schema = "aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
     .inplace = "aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
-    .out = "aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&clamp_meta>(),
     .kernel = structured<&clamp_meta, &clamp_into, true>(),
     .scalar = &cpu::kClamp,
     .vjp = {.saves = inputs(0),
-            .rule = [](const Vjp& v) { return Grads{masked(v.grad(), inside(v.input(0), v.arg<MaybeScalar>(1), v.arg<MaybeScalar>(2)))}; }},
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{
+                      masked(v.grad(), inside(v.input(0), v.arg<MaybeScalar>(1), v.arg<MaybeScalar>(2)))};
+                }},
     .batch = pointwise_batch,
-    .samples = [] { return Samples{{"both", {f64({3, 4}), -0.5, 0.5}}, {"min", {f64({3, 4}), 0}}, {"max", {f64({3}), Value(), 0.3}}, {"integers", {i64({5}), -1, 2}}}; },
+    .samples =
+        [] {
+          return Samples{{"both", {f64({3, 4}), -0.5, 0.5}},
+                         {"min", {f64({3, 4}), 0}},
+                         {"max", {f64({3}), Value(), 0.3}},
+                         {"integers", {i64({5}), -1, 2}}};
+        },
 };
 
 WEFT_OPERATOR(clamp_tensor) = {
     .schema = "aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
     .inplace = "aten::clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)",
-    .out = "aten::clamp.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::clamp.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> "
+        "Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&clamp_tensor_meta>(),
     .kernel = structured<&clamp_tensor_meta, &clamp_tensor_into, true>(),
     .scalar = &cpu::kClampTensor,
     .vjp = {.saves = inputs(0, 1, 2), .rule = clamp_tensor_vjp},
     .batch = pointwise_batch,
-    .samples = [] { return Samples{{"both", {f64({3, 4}), make({4}, kFloat64, -1, -0.2), make({4}, kFloat64, 0.2, 1)}}, {"min", {f64({3}), f64({})}}}; },
+    .samples =
+        [] {
+          return Samples{{"both", {f64({3, 4}), make({4}, kFloat64, -1, -0.2), make({4}, kFloat64, 0.2, 1)}},
+                         {"min", {f64({3}), f64({})}}};
+        },
 };
 
 namespace {
 template <bool is_min>
 struct OneSided {
-  static TensorSpec meta(const Tensor& self, const Scalar& bound) { return is_min ? clamp_meta(self, bound, {}) : clamp_meta(self, {}, bound); }
+  static TensorSpec meta(const Tensor& self, const Scalar& bound) {
+    return is_min ? clamp_meta(self, bound, {}) : clamp_meta(self, {}, bound);
+  }
   static void into(const Tensor& self, const Scalar& bound, const Tensor& out) {
     is_min ? clamp_into(self, bound, {}, out) : clamp_into(self, {}, bound, out);
   }
-  static Grads vjp(const Vjp& v) { return {masked(v.grad(), is_min ? v.input(0) >= v.arg<Scalar>(1) : v.input(0) <= v.arg<Scalar>(1))}; }
+  static Grads vjp(const Vjp& v) {
+    return {masked(v.grad(), is_min ? v.input(0) >= v.arg<Scalar>(1) : v.input(0) <= v.arg<Scalar>(1))};
+  }
 };
 }  // namespace
 
@@ -314,8 +368,12 @@ WEFT_OPERATOR(bitwise_and_tensor) = {
 };
 
 namespace {
-Tensor bitwise_and_scalar(const Tensor& self, const Scalar& other) { return bitwise_and(self, wrapped_number(other)); }
-Tensor bitwise_and_reversed(const Scalar& self, const Tensor& other) { return bitwise_and(wrapped_number(self), other); }
+Tensor bitwise_and_scalar(const Tensor& self, const Scalar& other) {
+  return bitwise_and(self, wrapped_number(other));
+}
+Tensor bitwise_and_reversed(const Scalar& self, const Tensor& other) {
+  return bitwise_and(wrapped_number(self), other);
+}
 }  // namespace
 
 WEFT_OPERATOR(bitwise_and_scalar) = {

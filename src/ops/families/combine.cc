@@ -23,7 +23,8 @@ SymInts cat_strides(TensorSpan tensors, SymIntSpan sizes) {
   bool channels_last = sizes.size() == 4;
   for (const Tensor& tensor : tensors)
     if (!is_skipped(tensor))
-      channels_last = channels_last && !tensor.is_contiguous() && tensor.is_contiguous(MemoryFormat::kChannelsLast);
+      channels_last =
+          channels_last && !tensor.is_contiguous() && tensor.is_contiguous(MemoryFormat::kChannelsLast);
   return channels_last ? strides_of_format(sizes, MemoryFormat::kChannelsLast) : contiguous_strides(sizes);
 }
 
@@ -42,13 +43,16 @@ CatPlan plan_cat(TensorSpan tensors, int64_t dim) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& tensor = tensors[i];
     if (is_skipped(tensor)) continue;
-    require(tensor.dim() == first->dim(), "Tensors must have same number of dimensions: got {} and {}", first->dim(), tensor.dim());
+    require(tensor.dim() == first->dim(), "Tensors must have same number of dimensions: got {} and {}",
+            first->dim(), tensor.dim());
     for (size_t d = 0; d < sizes.size(); ++d) {
       if (d == plan.dim || tensor.sizes()[d].same_as(sizes[d])) continue;
       bool plain = !tensor.sizes()[d].is_symbolic() && !sizes[d].is_symbolic();
       if (plain)
-        fail("Sizes of tensors must match except in dimension {}. Expected size {} but got size {} for tensor number {} in the list.",
-             plan.dim, sizes[d].plain(), tensor.sizes()[d].plain(), i);
+        fail(
+            "Sizes of tensors must match except in dimension {}. Expected size {} but got size {} for tensor "
+            "number {} in the list.",
+            plan.dim, sizes[d].plain(), tensor.sizes()[d].plain(), i);
       check(tensor.sizes()[d] == sizes[d], "cat: sizes must match except in the joined dimension");
     }
     total = total + tensor.sizes()[plan.dim];
@@ -66,7 +70,8 @@ void cat_into(TensorSpan tensors, int64_t dim, const Tensor& out) {
     if (is_skipped(tensor)) continue;
     SymInts sizes(out.sizes());
     sizes[d] = tensor.sizes()[d];
-    copy_values(alias_with(out, sizes, out.strides(), out.storage_offset() + position * out.strides()[d]), tensor);
+    copy_values(alias_with(out, sizes, out.strides(), out.storage_offset() + position * out.strides()[d]),
+                tensor);
     position = position + tensor.sizes()[d];
   }
 }
@@ -77,8 +82,8 @@ Tensor stack_composite(TensorSpan tensors, int64_t dim) {
   int64_t d = normalize_dim(dim, tensors[0].dim() + 1);
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!same_sizes(tensors[i].sizes(), tensors[0].sizes()))
-      fail("stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {}", describe_sizes(tensors[0].sizes()),
-           describe_sizes(tensors[i].sizes()), i);
+      fail("stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {}",
+           describe_sizes(tensors[0].sizes()), describe_sizes(tensors[i].sizes()), i);
     parts.push_back(unsqueeze(tensors[i], d));
   }
   return cat(parts, d);
@@ -95,7 +100,8 @@ Grads cat_vjp(const Vjp& v) {
       grads.push_back(v.wants(0, i) ? new_zeros(v.grad(), shape.sizes) : Tensor());
       continue;
     }
-    SymInt length = shape.sizes[static_cast<size_t>(normalize_dim(dim, static_cast<int64_t>(shape.sizes.size())))];
+    SymInt length =
+        shape.sizes[static_cast<size_t>(normalize_dim(dim, static_cast<int64_t>(shape.sizes.size())))];
     Tensor part = v.wants(0, i) ? slice(v.grad(), dim, position, position + length, 1) : Tensor();
     if (part.defined() && part.is_complex() && !is_complex(shape.dtype)) part = real(part);
     grads.push_back(part);
@@ -117,7 +123,9 @@ Batched cat_batch(const Batch& call) {
   }
   if (parts.empty()) return {empty, {0}};
   int64_t rank = parts[0].to_tensor().dim() - 1;
-  return {weft::call(call.op(), std::vector<Value>{Value::list(parts), normalize_dim(call.arg<int64_t>(1), rank) + 1}), {0}};
+  return {weft::call(call.op(),
+                     std::vector<Value>{Value::list(parts), normalize_dim(call.arg<int64_t>(1), rank) + 1}),
+          {0}};
 }
 
 }  // namespace
@@ -130,19 +138,24 @@ WEFT_OPERATOR(cat) = {
     .kernel = structured<&cat_meta, &cat_into>(),
     .vjp = {.saves = sizes(0), .rule = cat_vjp},
     .batch = cat_batch,
-    .samples = [] {
-      return Samples{{"rows", {Value::list({f64({2, 3}), f64({1, 3})})}},
-                     {"columns", {Value::list({f64({2, 3}), f64({2, 2})}), -1}},
-                     {"empty_vector", {Value::list({f64({0}), f64({2, 2})}), 1}},
-                     {"mixed_types", {Value::list({f32({2}), i64({3})})}}};
-    },
+    .samples =
+        [] {
+          return Samples{{"rows", {Value::list({f64({2, 3}), f64({1, 3})})}},
+                         {"columns", {Value::list({f64({2, 3}), f64({2, 2})}), -1}},
+                         {"empty_vector", {Value::list({f64({0}), f64({2, 2})}), 1}},
+                         {"mixed_types", {Value::list({f32({2}), i64({3})})}}};
+        },
 };
 
 WEFT_OPERATOR(stack) = {
     .schema = "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
     .out = "aten::stack.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)",
     .composite = composite<&stack_composite>(),
-    .samples = [] { return Samples{{"front", {Value::list({f64({2, 3}), f64({2, 3})})}}, {"last", {Value::list({f64({2}), f64({2})}), -1}}}; },
+    .samples =
+        [] {
+          return Samples{{"front", {Value::list({f64({2, 3}), f64({2, 3})})}},
+                         {"last", {Value::list({f64({2}), f64({2})}), -1}}};
+        },
 };
 
 }  // namespace weft::ops

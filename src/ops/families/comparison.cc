@@ -5,7 +5,10 @@ namespace weft::ops {
 namespace {
 
 Samples tensor_samples() {
-  return {{"same_shape", {f64({3, 4}), f64({3, 4})}}, {"broadcast", {f64({3, 1}), f64({4})}}, {"mixed", {f32({3}), i64({3})}}, {"empty", {f64({0}), f64({1})}}};
+  return {{"same_shape", {f64({3, 4}), f64({3, 4})}},
+          {"broadcast", {f64({3, 1}), f64({4})}},
+          {"mixed", {f32({3}), i64({3})}},
+          {"empty", {f64({0}), f64({1})}}};
 }
 Samples scalar_samples() { return {{"real", {f64({3, 4}), 0.5}}, {"integer", {i64({5}), 0}}}; }
 

@@ -111,7 +111,7 @@ TensorSpec convolution_meta(const Tensor& input, const Tensor& weight, const Ten
   return {input.dtype(), input.device(), sizes, strides};
 }
 
-// --- kernels -----------------------------------------------------------------------------------------------
+// --- kernels ---------------------------------------------------------------------------------------------
 
 // The type that the convolution computes in.
 DType compute_dtype(DType dtype) { return dtype == kFloat16 || dtype == kBFloat16 ? kFloat32 : dtype; }
@@ -124,13 +124,16 @@ Tensor dense(const Tensor& t, DType dtype) {
 char* bytes(const Tensor& t) { return static_cast<char*>(t.raw_data()); }
 
 // In a layout that oneDNN reads as it is.
-Tensor readable(const Tensor& t, DType dtype) { return is_channels_last(t) && t.dtype() == dtype ? t : dense(t, dtype); }
+Tensor readable(const Tensor& t, DType dtype) {
+  return is_channels_last(t) && t.dtype() == dtype ? t : dense(t, dtype);
+}
 cpu::ConvolutionOperand operand_of(const Tensor& t) {
   IntSpan strides = t.plain_strides();
   return {static_cast<float*>(t.raw_data()), {strides.begin(), strides.end()}};
 }
 
-// The shape of the plain convolution from `in` to `out`; a transposed convolution is that of the opposite direction.
+// The shape of the plain convolution from `in` to `out`; a transposed convolution is that of the opposite
+// direction.
 cpu::ConvolutionShape shape_of(const Tensor& in, const Tensor& weight, const Tensor& out, const Conv& conv) {
   cpu::ConvolutionShape s;
   s.batch = in.plain_sizes()[0];
@@ -163,12 +166,17 @@ void convolution_into(const Tensor& input, const Tensor& weight, const Tensor& b
   DType type = compute_dtype(input.dtype());
   Tensor x = readable(input, type), w = readable(weight, type), b = bias.defined() ? dense(bias, type) : bias;
   auto with_onednn = [&](const Tensor& y) {
-    if (transposed) return cpu::onednn_convolution_backward_input(shape_of(y, w, x, conv), operand_of(x), operand_of(w), operand_of(y));
-    return cpu::onednn_convolution_forward(shape_of(x, w, y, conv), operand_of(x), operand_of(w), b.defined() ? b.data<float>() : nullptr, operand_of(y));
+    if (transposed)
+      return cpu::onednn_convolution_backward_input(shape_of(y, w, x, conv), operand_of(x), operand_of(w),
+                                                    operand_of(y));
+    return cpu::onednn_convolution_forward(shape_of(x, w, y, conv), operand_of(x), operand_of(w),
+                                           b.defined() ? b.data<float>() : nullptr, operand_of(y));
   };
   auto unfolding = [&](const Tensor& y) {
     Tensor dense_x = dense(x, type), dense_w = dense(w, type);
-    if (transposed) cpu::convolution_backward_input(type, shape_of(y, w, x, conv), bytes(dense_x), bytes(dense_w), bytes(y));
+    if (transposed)
+      cpu::convolution_backward_input(type, shape_of(y, w, x, conv), bytes(dense_x), bytes(dense_w),
+                                      bytes(y));
     else cpu::convolution_forward(type, shape_of(x, w, y, conv), bytes(dense_x), bytes(dense_w), bytes(y));
   };
   bool fits = out.dtype() == type && (out.is_contiguous() || is_channels_last(out));
@@ -214,7 +222,8 @@ Tensor finished(const Tensor& computed, const TensorSpec& spec) {
   copy_values(result, computed);
   return result;
 }
-// The result of `fast`, which takes f32 in either layout and may decline, or else of `plain`, which takes dense memory.
+// The result of `fast`, which takes f32 in either layout and may decline, or else of `plain`, which takes
+// dense memory.
 template <typename Fast, typename Plain>
 Tensor computed(const TensorSpec& spec, DType type, const Fast& fast, const Plain& plain) {
   Tensor result = allocate({type, spec.device, spec.sizes, spec.strides});
@@ -230,10 +239,15 @@ Tensor zeros_of(const TensorSpec& spec) {
   return result;
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& weight, OptionalSymIntSpan bias_sizes, Sizes stride,
-                                                               Sizes padding, Sizes dilation, bool transposed, Sizes output_padding, const SymInt& groups, Mask mask) {
+std::tuple<Tensor, Tensor, Tensor> convolution_backward_kernel(const Tensor& grad, const Tensor& input,
+                                                               const Tensor& weight,
+                                                               OptionalSymIntSpan bias_sizes, Sizes stride,
+                                                               Sizes padding, Sizes dilation, bool transposed,
+                                                               Sizes output_padding, const SymInt& groups,
+                                                               Mask mask) {
   Conv conv = conv_of(input, stride, padding, dilation, transposed, output_padding, groups);
-  auto [input_spec, weight_spec, bias_spec] = convolution_backward_meta(grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask);
+  auto [input_spec, weight_spec, bias_spec] = convolution_backward_meta(
+      grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask);
   DType type = compute_dtype(input.dtype());
   Tensor g = readable(grad, type), x = readable(input, type), w = readable(weight, type);
   // In the plain convolution that this is the backward of, or whose backward it is the forward of.
@@ -243,7 +257,8 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_kernel(const Tensor& gra
     std::get<0>(results) = zeros_of(*input_spec);
   } else if (mask[0]) {
     auto with_onednn = [&](const Tensor& dx) {
-      if (transposed) return cpu::onednn_convolution_forward(shape, operand_of(g), operand_of(w), nullptr, operand_of(dx));
+      if (transposed)
+        return cpu::onednn_convolution_forward(shape, operand_of(g), operand_of(w), nullptr, operand_of(dx));
       return cpu::onednn_convolution_backward_input(shape, operand_of(g), operand_of(w), operand_of(dx));
     };
     auto unfolding = [&](const Tensor& dx) {
@@ -257,7 +272,9 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_kernel(const Tensor& gra
     std::get<1>(results) = zeros_of(*weight_spec);
   } else if (mask[1]) {
     const Tensor &from = transposed ? g : x, &to = transposed ? x : g;
-    auto with_onednn = [&](const Tensor& dw) { return cpu::onednn_convolution_backward_weight(shape, operand_of(to), operand_of(from), operand_of(dw)); };
+    auto with_onednn = [&](const Tensor& dw) {
+      return cpu::onednn_convolution_backward_weight(shape, operand_of(to), operand_of(from), operand_of(dw));
+    };
     auto unfolding = [&](const Tensor& dw) {
       Tensor dense_to = dense(to, type), dense_from = dense(from, type);
       cpu::convolution_backward_weight(type, shape, bytes(dense_to), bytes(dense_from), bytes(dw));
@@ -272,7 +289,7 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_kernel(const Tensor& gra
   return results;
 }
 
-// --- rules -------------------------------------------------------------------------------------------------
+// --- rules -----------------------------------------------------------------------------------------------
 
 Value ints(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
 

@@ -112,7 +112,7 @@ Tensor to_other(const Tensor& self, const Tensor& other, bool wait, bool copy, F
   return to_full(self, other.dtype(), other.device(), wait, copy, format);
 }
 
-// --- fill, zero --------------------------------------------------------------------------------------------
+// --- fill, zero ------------------------------------------------------------------------------------------
 
 TensorSpec like_self(const Tensor& self) {
   return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
@@ -128,7 +128,7 @@ void fill_tensor_into(const Tensor&, const Tensor& value, const Tensor& out) { c
 TensorSpec zero_meta(const Tensor& self) { return like_self(self); }
 void zero_into(const Tensor&, const Tensor& out) { fill_values(out, 0); }
 
-// --- values ------------------------------------------------------------------------------------------------
+// --- values ----------------------------------------------------------------------------------------------
 
 Scalar local_scalar_kernel(const Tensor& self) {
   require(self.plain_numel() == 1, "a Tensor with {} elements cannot be converted to Scalar",

@@ -9,7 +9,7 @@ namespace {
 
 using MaybeType = std::optional<DType>;
 
-// --- cumsum ------------------------------------------------------------------------------------------------
+// --- cumsum ----------------------------------------------------------------------------------------------
 
 DType cumsum_type(const Tensor& self, const MaybeType& dtype) {
   if (dtype) return *dtype;
@@ -44,7 +44,7 @@ const Tensor& cumsum_inplace(const Tensor& self, int64_t dim, MaybeType dtype) {
   return self;
 }
 
-// --- flip --------------------------------------------------------------------------------------------------
+// --- flip ------------------------------------------------------------------------------------------------
 
 TensorSpec flip_meta(const Tensor& self, IntSpan dims) {
   dim_mask(dims, self.dim(), false);

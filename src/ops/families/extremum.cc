@@ -30,7 +30,7 @@ uint64_t mask_along(const char* op, const Tensor& self, int64_t dim) {
 }
 uint64_t all_dims(const Tensor& self) { return dim_mask(IntSpan(), self.dim()); }
 
-// --- argmax, argmin ----------------------------------------------------------------------------------------
+// --- argmax, argmin --------------------------------------------------------------------------------------
 
 template <const cpu::ReductionKernel& kernel>
 struct Position {
@@ -62,7 +62,7 @@ Batched position_batch(const Batch& call) {
   return {result, {0}};
 }
 
-// --- max, min ----------------------------------------------------------------------------------------------
+// --- max, min --------------------------------------------------------------------------------------------
 
 template <const cpu::ReductionKernel& whole, const cpu::ReductionKernel& with_position>
 struct Extreme {
@@ -112,7 +112,7 @@ Tensor value_selecting_backward_composite(const Tensor& grad, int64_t dim, const
   return scatter(new_zeros(grad, sizes), dim, at, values);
 }
 
-// --- topk --------------------------------------------------------------------------------------------------
+// --- topk ------------------------------------------------------------------------------------------------
 
 std::tuple<TensorSpec, TensorSpec> topk_meta(const Tensor& self, const SymInt& k, int64_t dim, bool, bool) {
   int64_t d = normalize_dim(dim, self.dim());
@@ -138,7 +138,7 @@ Grads topk_vjp(const Vjp& v) {
   return {value_selecting_reduction_backward(v.grad(0), v.arg<int64_t>(2), v.output(1), v.sizes(0), true)};
 }
 
-// --- sort --------------------------------------------------------------------------------------------------
+// --- sort ------------------------------------------------------------------------------------------------
 
 using MaybeBool = std::optional<bool>;
 

@@ -36,7 +36,7 @@ DType number_default_type(const Scalar& value) {
   return value.is_complex() ? kComplex64 : kFloat32;
 }
 
-// --- empty -------------------------------------------------------------------------------------------------
+// --- empty -----------------------------------------------------------------------------------------------
 
 TensorSpec empty_meta(SymIntSpan size, Type dtype, std::optional<Layout>, std::optional<Device> device,
                       Pin pin, Format format) {
@@ -73,7 +73,7 @@ Tensor empty_like_kernel(const Tensor& self, Type dtype, std::optional<Layout> l
   return allocate(empty_like_meta(self, dtype, layout, device, pin, format));
 }
 
-// --- full, zeros, ones -------------------------------------------------------------------------------------
+// --- full, zeros, ones -----------------------------------------------------------------------------------
 
 TensorSpec full_meta(SymIntSpan size, const Scalar& value, Type dtype, std::optional<Layout>,
                      std::optional<Device> device, Pin pin) {
@@ -128,7 +128,7 @@ Tensor scalar_tensor_kernel(const Scalar& s, Type dtype, std::optional<Layout> l
   return result;
 }
 
-// --- out= forms: the type and the device are the target's --------------------------------------------------
+// --- out= forms: the type and the device are the target's ------------------------------------------------
 
 const Tensor& resized(const TensorSpec& spec, const Tensor& out) {
   check_no_internal_overlap(out);
@@ -192,7 +192,7 @@ const Tensor& new_empty_strided_out_composite(const Tensor&, SymIntSpan size, Sy
   return weft::empty_strided_out(out, size, stride);
 }
 
-// --- from another tensor's type and device -----------------------------------------------------------------
+// --- from another tensor's type and device ---------------------------------------------------------------
 
 Tensor new_empty_composite(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout,
                            std::optional<Device> device, Pin pin) {

@@ -175,7 +175,7 @@ void scatter_value_reduce_into(const Tensor& self, int64_t dim, const Tensor& in
   scatter_values("scatter", self, dim, index, typed_number(value, self.dtype()), combine_named(reduce), out);
 }
 
-// --- batching ----------------------------------------------------------------------------------------------
+// --- batching --------------------------------------------------------------------------------------------
 
 // All tensors batched in front, the dim counted behind.
 template <int tensor_a, int tensor_b = -1, int tensor_c = -1>

@@ -72,7 +72,7 @@ Tensor with_mask_dims(const Tensor& self, TensorSpan indices) {
   return alias_with(self, sizes, strides, self.storage_offset());
 }
 
-// --- the plan of a call ------------------------------------------------------------------------------------
+// --- the plan of a call ----------------------------------------------------------------------------------
 
 struct IndexPlan {
   Tensor self;          // with the indexed dims side by side
@@ -195,7 +195,7 @@ struct Places {
 };
 char* bytes(const Tensor& tensor) { return static_cast<char*>(tensor.raw_data()); }
 
-// --- index -------------------------------------------------------------------------------------------------
+// --- index -----------------------------------------------------------------------------------------------
 
 TensorSpec spec_of(const IndexPlan& plan) {
   return {plan.self.dtype(), plan.self.device(), plan.sizes, picked_strides(plan)};
@@ -226,7 +226,7 @@ Tensor index_kernel(const Tensor& self, TensorSpan indices) {
 }
 Tensor unsafe_index_composite(const Tensor& self, TensorSpan indices) { return index(self, indices); }
 
-// --- index_put ---------------------------------------------------------------------------------------------
+// --- index_put -------------------------------------------------------------------------------------------
 
 constexpr const char* kTypesDiffer =
     "Index put requires the source and destination dtypes match, got {} for the destination and {} for the "
@@ -301,7 +301,7 @@ Tensor unsafe_index_put_composite(const Tensor& self, TensorSpan indices, const 
   return index_put(self, indices, values, accumulate);
 }
 
-// --- batching ----------------------------------------------------------------------------------------------
+// --- batching --------------------------------------------------------------------------------------------
 
 // The indices of a batched call: what the rules need to know of them.
 struct BatchedIndices {
@@ -403,7 +403,7 @@ Batched index_put_batch(const Batch& call) {
   return {index_put(self, preceded_by(first, found.indices), values, call.arg<bool>(3)), {0}};
 }
 
-// --- samples -----------------------------------------------------------------------------------------------
+// --- samples ---------------------------------------------------------------------------------------------
 
 // Masks have tests of their own: their results have sizes that only data can tell.
 Value picks(ValueList indices) { return Value::list(std::move(indices)); }

@@ -20,7 +20,7 @@ const char* bytes_or_null(const Tensor& t) {
 }
 char* bytes(const Tensor& t) { return t.defined() ? static_cast<char*>(t.raw_data()) : nullptr; }
 
-// --- layer norm --------------------------------------------------------------------------------------------
+// --- layer norm ------------------------------------------------------------------------------------------
 
 void check_layer_norm(const Tensor& input, SymIntSpan shape, const Tensor& weight, const Tensor& bias) {
   require(!shape.empty(),

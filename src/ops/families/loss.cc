@@ -8,7 +8,7 @@ namespace {
 
 enum Reduce : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
-// --- mse --------------------------------------------------------------------------------------------------------------------
+// --- mse -------------------------------------------------------------------------------------------------
 
 TensorSpec mse_meta(const Tensor& self, const Tensor& target, int64_t reduction) {
   TensorSpec spec = pointwise_spec({&self, &target}, common_type(self, target));
@@ -22,15 +22,19 @@ void mse_into(const Tensor& self, const Tensor& target, int64_t reduction, const
   run_pointwise(cpu::kSquaredDifference, type, squares, {&self, &target});
   copy_values(out, reduction == kMean ? mean(squares) : sum(squares));
 }
-TensorSpec mse_backward_meta(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t) { return pointwise_spec({&self, &target, &grad}, self.dtype()); }
-void mse_backward_into(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) {
+TensorSpec mse_backward_meta(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t) {
+  return pointwise_spec({&self, &target, &grad}, self.dtype());
+}
+void mse_backward_into(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction,
+                       const Tensor& out) {
   double norm = reduction == kMean ? 2.0 / static_cast<double>(self.plain_numel()) : 2.0;
   copy_values(out, (self - target) * grad * norm);
 }
 
-// --- nll ----------------------------------------------------------------------------------------------------------------------
+// --- nll -------------------------------------------------------------------------------------------------
 
-// Classes are dim 1 of [N, C, ...] or dim 0 of [C]. Seen as [n, c, inner] with n and inner 1 where they are missing.
+// Classes are dim 1 of [N, C, ...] or dim 0 of [C]. Seen as [n, c, inner] with n and inner 1 where they are
+// missing.
 struct NllShape {
   int64_t n, c, inner;
 };
@@ -43,31 +47,49 @@ NllShape nll_shape(const Tensor& self) {
 }
 void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight, bool spatial) {
   if (spatial) {
-    require(target.dim() == 3, "only batches of spatial targets supported (3D tensors) but got targets of dimension: {}", target.dim());
-    require(self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input of dimension: {}", self.dim());
+    require(target.dim() == 3,
+            "only batches of spatial targets supported (3D tensors) but got targets of dimension: {}",
+            target.dim());
+    require(self.dim() == 4,
+            "only batches of spatial inputs supported (4D tensors), but got input of dimension: {}",
+            self.dim());
     for (int64_t d : {0, 2, 3})
-      if (!guard_or(self.size(d) == target.size(d ? d - 1 : 0), true)) fail("size mismatch (got input: {} , target: {}", describe_sizes(self.sizes()), describe_sizes(target.sizes()));
+      if (!guard_or(self.size(d) == target.size(d ? d - 1 : 0), true))
+        fail("size mismatch (got input: {} , target: {}", describe_sizes(self.sizes()),
+             describe_sizes(target.sizes()));
   } else {
-    require(self.dim() == 1 || self.dim() == 2, "input tensor should be 1D or 2D, but it is {}", describe(self));
-    require(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported; it is {}", describe(target));
-    require(!(self.dim() == 1 && target.dim() == 1 && !guard_or(target.sizes()[0] == 1, true)), "For 1D input, 1D target must have size 1, but got target size: {}", describe_sizes(target.sizes()));
+    require(self.dim() == 1 || self.dim() == 2, "input tensor should be 1D or 2D, but it is {}",
+            describe(self));
+    require(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported; it is {}",
+            describe(target));
+    require(!(self.dim() == 1 && target.dim() == 1 && !guard_or(target.sizes()[0] == 1, true)),
+            "For 1D input, 1D target must have size 1, but got target size: {}",
+            describe_sizes(target.sizes()));
     if (self.dim() == 2 && (target.dim() != 1 || !guard_or(self.sizes()[0] == target.sizes()[0], true)))
-      fail("size mismatch (got input: {}, target: {})", describe_sizes(self.sizes()), describe_sizes(target.sizes()));
+      fail("size mismatch (got input: {}, target: {})", describe_sizes(self.sizes()),
+           describe_sizes(target.sizes()));
   }
-  require(target.dtype() == kInt64 || target.dtype() == kUInt8, "expected scalar type Long but found {}", dtype_name(target.dtype()));
+  require(target.dtype() == kInt64 || target.dtype() == kUInt8, "expected scalar type Long but found {}",
+          dtype_name(target.dtype()));
   if (weight.defined()) {
     SymInt classes = self.dim() == 1 ? self.sizes()[0] : self.sizes()[1];
     if (weight.dim() != 1 || !guard_or(weight.numel() == classes, true))
-      fail("weight tensor should be defined either for all {} classes or no classes but got weight tensor of shape: {}", classes.to_string(), describe_sizes(weight.sizes()));
+      fail(
+          "weight tensor should be defined either for all {} classes or no classes but got weight tensor of "
+          "shape: {}",
+          classes.to_string(), describe_sizes(weight.sizes()));
   }
 }
 
 template <bool spatial>
-std::tuple<TensorSpec, TensorSpec> nll_meta(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt&) {
+std::tuple<TensorSpec, TensorSpec> nll_meta(const Tensor& self, const Tensor& target, const Tensor& weight,
+                                            int64_t reduction, const SymInt&) {
   check_nll(self, target, weight, spatial);
-  require(is_floating(self.dtype()), "\"nll_loss_out_frame\" not implemented for '{}'", dtype_name(self.dtype()));
+  require(is_floating(self.dtype()), "\"nll_loss_out_frame\" not implemented for '{}'",
+          dtype_name(self.dtype()));
   bool whole = reduction == kNone && self.dim() > 1;
-  return {contiguous_spec(whole ? target.sizes() : SymIntSpan(), self.dtype(), self.device()), contiguous_spec({}, self.dtype(), self.device())};
+  return {contiguous_spec(whole ? target.sizes() : SymIntSpan(), self.dtype(), self.device()),
+          contiguous_spec({}, self.dtype(), self.device())};
 }
 
 Tensor dense_as(const Tensor& t, DType dtype) {
@@ -79,10 +101,14 @@ Tensor dense_as(const Tensor& t, DType dtype) {
 template <typename F>
 void visit_float(DType dtype, F f) {
   switch (dtype) {
-    case kFloat64: return f.template operator()<double>();
-    case kFloat16: return f.template operator()<Half>();
-    case kBFloat16: return f.template operator()<BFloat16>();
-    default: return f.template operator()<float>();
+    case kFloat64:
+      return f.template operator()<double>();
+    case kFloat16:
+      return f.template operator()<Half>();
+    case kBFloat16:
+      return f.template operator()<BFloat16>();
+    default:
+      return f.template operator()<float>();
   }
 }
 
@@ -94,7 +120,10 @@ struct NllTargets {
   int64_t ignore;
 
   NllTargets(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t ignore)
-      : target(dense_as(target, kInt64)), weight(dense_as(weight, dtype_of<T>)), shape(nll_shape(self)), ignore(ignore) {}
+      : target(dense_as(target, kInt64)),
+        weight(dense_as(weight, dtype_of<T>)),
+        shape(nll_shape(self)),
+        ignore(ignore) {}
 
   int64_t count() const { return shape.n * shape.inner; }
   // Calls f(position, element of self, weight) for those of [first, last) that are not ignored.
@@ -106,7 +135,8 @@ struct NllTargets {
       int64_t c = classes[i];
       if (c == ignore) continue;
       require(c >= 0 && c < shape.c, "Target {} is out of bounds.", c);
-      f(i, (i / shape.inner * shape.c + c) * shape.inner + i % shape.inner, weights ? static_cast<double>(weights[c]) : 1.0);
+      f(i, (i / shape.inner * shape.c + c) * shape.inner + i % shape.inner,
+        weights ? static_cast<double>(weights[c]) : 1.0);
     }
   }
 };
@@ -118,7 +148,8 @@ struct NllSums {
 };
 template <typename T>
 NllSums nll_sums(const NllTargets<T>& targets, const T* input) {
-  std::vector<NllSums> blocks(static_cast<size_t>((targets.count() + kTargetsPerBlock - 1) / kTargetsPerBlock));
+  std::vector<NllSums> blocks(
+      static_cast<size_t>((targets.count() + kTargetsPerBlock - 1) / kTargetsPerBlock));
   parallel_for(0, targets.count(), kTargetsPerBlock, [&](int64_t first, int64_t last) {
     NllSums sums;
     targets.for_each(first, last, [&](int64_t, int64_t element, double w) {
@@ -138,11 +169,14 @@ template <typename T>
 void nll_losses(const NllTargets<T>& targets, const T* input, T* losses) {
   parallel_for(0, targets.count(), kTargetsPerBlock, [&](int64_t first, int64_t last) {
     std::fill(losses + first, losses + last, T(0));
-    targets.for_each(first, last, [&](int64_t i, int64_t element, double w) { losses[i] = static_cast<T>(-w * static_cast<double>(input[element])); });
+    targets.for_each(first, last, [&](int64_t i, int64_t element, double w) {
+      losses[i] = static_cast<T>(-w * static_cast<double>(input[element]));
+    });
   });
 }
 
-void nll_into(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore_index, const Tensor& out, const Tensor& total_weight) {
+void nll_into(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+              const SymInt& ignore_index, const Tensor& out, const Tensor& total_weight) {
   Tensor input = dense_as(self, self.dtype());
   visit_float(self.dtype(), [&]<typename T>() {
     NllTargets<T> targets(self, target, weight, ignore_index.plain());
@@ -160,12 +194,14 @@ void nll_into(const Tensor& self, const Tensor& target, const Tensor& weight, in
 }
 
 template <bool spatial>
-TensorSpec nll_backward_meta(const Tensor&, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t, const SymInt&, const Tensor&) {
+TensorSpec nll_backward_meta(const Tensor&, const Tensor& self, const Tensor& target, const Tensor& weight,
+                             int64_t, const SymInt&, const Tensor&) {
   check_nll(self, target, weight, spatial);
   return contiguous_spec(self.sizes(), self.dtype(), self.device());
 }
-void nll_backward_into(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore_index,
-                       const Tensor& total_weight, const Tensor& out) {
+void nll_backward_into(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
+                       int64_t reduction, const SymInt& ignore_index, const Tensor& total_weight,
+                       const Tensor& out) {
   bool each = reduction == kNone && self.dim() > 1;
   Tensor result = out.is_contiguous() ? out : allocate_contiguous(out.sizes(), out.dtype());
   fill_values(result, 0);
@@ -176,19 +212,24 @@ void nll_backward_into(const Tensor& grad, const Tensor& self, const Tensor& tar
     double norm = reduction == kMean ? static_cast<double>(total.data<T>()[0]) : 1;
     T* to = result.data<T>();
     parallel_for(0, targets.count(), kTargetsPerBlock, [&](int64_t first, int64_t last) {
-      targets.for_each(first, last, [&](int64_t i, int64_t element, double w) { to[element] = static_cast<T>(-w * static_cast<double>(g[each ? i : 0]) / norm); });
+      targets.for_each(first, last, [&](int64_t i, int64_t element, double w) {
+        to[element] = static_cast<T>(-w * static_cast<double>(g[each ? i : 0]) / norm);
+      });
     });
   });
   if (!result.is_same(out)) copy_values(out, result);
 }
 
-Tensor nll_loss_composite(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore) {
+Tensor nll_loss_composite(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+                          const SymInt& ignore) {
   return std::get<0>(nll_loss_forward(self, target, weight, reduction, ignore));
 }
-Tensor nll_loss2d_composite(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore) {
+Tensor nll_loss2d_composite(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+                            const SymInt& ignore) {
   return std::get<0>(nll_loss2d_forward(self, target, weight, reduction, ignore));
 }
-Tensor nll_loss_nd_composite(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore) {
+Tensor nll_loss_nd_composite(const Tensor& self, const Tensor& target, const Tensor& weight,
+                             int64_t reduction, const SymInt& ignore) {
   require(self.dim() >= 1, "Expected 1 or more dimensions (got {})", self.dim());
   if (self.dim() <= 2) return nll_loss(self, target, weight, reduction, ignore);
   if (self.dim() == 4) return nll_loss2d(self, target, weight, reduction, ignore);
@@ -202,10 +243,13 @@ Tensor nll_loss_nd_composite(const Tensor& self, const Tensor& target, const Ten
 }
 
 // Targets that are probabilities, or smoothed labels.
-Tensor cross_entropy_of_probabilities(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, double smoothing) {
+Tensor cross_entropy_of_probabilities(const Tensor& self, const Tensor& target, const Tensor& weight,
+                                      int64_t reduction, double smoothing) {
   int64_t class_dim = self.dim() == 1 ? 0 : 1;
   Tensor input = log_softmax(self, class_dim);
-  Tensor wanted = smoothing > 0 ? target * (1 - smoothing) + Scalar(smoothing / static_cast<double>(guard_int(self.size(class_dim)))) : target;
+  Tensor wanted = smoothing > 0 ? target * (1 - smoothing) +
+                                      Scalar(smoothing / static_cast<double>(guard_int(self.size(class_dim))))
+                                : target;
   if (weight.defined()) {
     SymInts shape(static_cast<size_t>(self.dim()), 1);
     shape[static_cast<size_t>(class_dim)] = weight.numel();
@@ -217,7 +261,8 @@ Tensor cross_entropy_of_probabilities(const Tensor& self, const Tensor& target, 
   if (reduction == kSum) return total;
   return total / Scalar(class_dim == 0 ? SymInt(1) : self.numel() / self.size(1));
 }
-Tensor cross_entropy_of_labels(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore, double smoothing) {
+Tensor cross_entropy_of_labels(const Tensor& self, const Tensor& target, const Tensor& weight,
+                               int64_t reduction, const SymInt& ignore, double smoothing) {
   int64_t class_dim = self.dim() == 1 ? 0 : 1;
   Tensor input = log_softmax(self, class_dim);
   Tensor nll = nll_loss_nd(input, target, weight, reduction, ignore);
@@ -246,31 +291,43 @@ Tensor cross_entropy_of_labels(const Tensor& self, const Tensor& target, const T
   double share = smoothing / static_cast<double>(guard_int(self.size(class_dim)));
   return nll * (1 - smoothing) + reduced_smooth * share;
 }
-Tensor cross_entropy_composite(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, const SymInt& ignore, double smoothing) {
-  require(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: {}", smoothing);
+Tensor cross_entropy_composite(const Tensor& self, const Tensor& target, const Tensor& weight,
+                               int64_t reduction, const SymInt& ignore, double smoothing) {
+  require(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: {}",
+          smoothing);
   require(self.dim() >= 1, "cross_entropy: expected an input with a class dim, but got {}", describe(self));
   if (same_sizes(self.sizes(), target.sizes())) {
-    require(is_floating(target.dtype()), "Expected floating point type for target with class probabilities, got {}", dtype_name(target.dtype()));
+    require(is_floating(target.dtype()),
+            "Expected floating point type for target with class probabilities, got {}",
+            dtype_name(target.dtype()));
     return cross_entropy_of_probabilities(self, target, weight, reduction, smoothing);
   }
   return cross_entropy_of_labels(self, target, weight, reduction, ignore, smoothing);
 }
 
 Samples nll_samples() {
-  return {{"mean", {f64({3, 4}), i64({3}, 0, 4), Value(), 1, -100}}, {"weighted", {f64({3, 4}), i64({3}, 0, 4), positive({4}), 2, -100}}, {"none", {f64({3, 4}), i64({3}, 0, 4), Value(), 0, 1}}};
+  return {{"mean", {f64({3, 4}), i64({3}, 0, 4), Value(), 1, -100}},
+          {"weighted", {f64({3, 4}), i64({3}, 0, 4), positive({4}), 2, -100}},
+          {"none", {f64({3, 4}), i64({3}, 0, 4), Value(), 0, 1}}};
 }
-Samples nll2d_samples() { return {{"mean", {f64({2, 3, 2, 2}), i64({2, 2, 2}, 0, 3), Value(), 1, -100}}, {"none", {f64({2, 3, 2, 2}), i64({2, 2, 2}, 0, 3), Value(), 0, -100}}}; }
+Samples nll2d_samples() {
+  return {{"mean", {f64({2, 3, 2, 2}), i64({2, 2, 2}, 0, 3), Value(), 1, -100}},
+          {"none", {f64({2, 3, 2, 2}), i64({2, 2, 2}, 0, 3), Value(), 0, -100}}};
+}
 
 template <auto backward>
 Grads nll_vjp(const Vjp& v) {
-  return {backward(v.grad(0), v.input(0), v.input(1), v.has(2) ? v.input(2) : Tensor(), v.arg<int64_t>(3), v.arg<SymInt>(4), v.output(1)), Tensor(), Tensor()};
+  return {backward(v.grad(0), v.input(0), v.input(1), v.has(2) ? v.input(2) : Tensor(), v.arg<int64_t>(3),
+                   v.arg<SymInt>(4), v.output(1)),
+          Tensor(), Tensor()};
 }
 // The backward is linear in grad and does not depend on the values of self: its transpose is the loss itself.
 template <auto forward>
 Grads nll_backward_vjp(const Vjp& v) {
   int64_t reduction = v.arg<int64_t>(4);
   Tensor weight = v.has(3) ? v.input(3) : Tensor();
-  Tensor to_grad = std::get<0>(forward(v.grad(), v.input(2), weight, reduction == kMean ? int64_t{kSum} : reduction, v.arg<SymInt>(5)));
+  Tensor to_grad = std::get<0>(forward(v.grad(), v.input(2), weight,
+                                       reduction == kMean ? int64_t{kSum} : reduction, v.arg<SymInt>(5)));
   if (reduction == kMean) to_grad = to_grad / v.input(6);
   return {to_grad, zeros_like(v.grad()), Tensor(), Tensor(), Tensor()};
 }
@@ -284,97 +341,164 @@ WEFT_OPERATOR(mse_loss) = {
     .meta = function<&mse_meta>(),
     .kernel = structured<&mse_meta, &mse_into>(),
     .vjp = {.saves = inputs(0, 1),
-            .rule = [](const Vjp& v) {
-              Tensor self = v.input(0), target = v.input(1);
-              Tensor grad = mse_loss_backward(v.grad(), self, target, v.arg<int64_t>(2));
-              return Grads{v.wants(0) ? grad : Tensor(), v.wants(1) ? -grad : Tensor()};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  Tensor self = v.input(0), target = v.input(1);
+                  Tensor grad = mse_loss_backward(v.grad(), self, target, v.arg<int64_t>(2));
+                  return Grads{v.wants(0) ? grad : Tensor(), v.wants(1) ? -grad : Tensor()};
+                }},
     .batch = loop_batch,
-    .samples = [] { return Samples{{"mean", {f64({3, 4}), f64({3, 4})}}, {"none", {f64({3}), f64({3}), 0}}, {"sum", {f64({3}), f64({3}), 2}}}; },
+    .samples =
+        [] {
+          return Samples{{"mean", {f64({3, 4}), f64({3, 4})}},
+                         {"none", {f64({3}), f64({3}), 0}},
+                         {"sum", {f64({3}), f64({3}), 2}}};
+        },
 };
 
 WEFT_OPERATOR(mse_loss_backward) = {
-    .schema = "aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
-    .out = "aten::mse_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .schema =
+        "aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    .out =
+        "aten::mse_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, "
+        "*, Tensor(a!) grad_input) -> Tensor(a!)",
     .meta = function<&mse_backward_meta>(),
     .kernel = structured<&mse_backward_meta, &mse_backward_into>(),
     .vjp = {.saves = inputs(0, 1, 2),
-            .rule = [](const Vjp& v) {
-              Tensor grad = v.input(0), difference = v.input(1) - v.input(2);
-              Scalar norm = v.arg<int64_t>(3) == kMean ? Scalar(true_div(SymInt(2), difference.numel())) : Scalar(2);
-              Tensor to_self = v.grad() * grad * norm;
-              return Grads{v.grad() * difference * norm, to_self, -to_self};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  Tensor grad = v.input(0), difference = v.input(1) - v.input(2);
+                  Scalar norm = v.arg<int64_t>(3) == kMean ? Scalar(true_div(SymInt(2), difference.numel()))
+                                                           : Scalar(2);
+                  Tensor to_self = v.grad() * grad * norm;
+                  return Grads{v.grad() * difference * norm, to_self, -to_self};
+                }},
     .batch = loop_batch,
-    .samples = [] { return Samples{{"mean", {f64({}), f64({3, 4}), f64({3, 4}), 1}}, {"none", {f64({3}), f64({3}), f64({3}), 0}}}; },
+    .samples =
+        [] {
+          return Samples{{"mean", {f64({}), f64({3, 4}), f64({3, 4}), 1}},
+                         {"none", {f64({3}), f64({3}), f64({3}), 0}}};
+        },
 };
 
 WEFT_OPERATOR(nll_loss_forward) = {
-    .schema = "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
-    .out = "aten::nll_loss_forward.output(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
+    .schema =
+        "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
+        "ignore_index) -> (Tensor output, Tensor total_weight)",
+    .out =
+        "aten::nll_loss_forward.output(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
+        "ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
     .traits = Traits::kAutocastWide,
     .meta = function<&nll_meta<false>>(),
     .kernel = structured<&nll_meta<false>, &nll_into>(),
-    .vjp = {.saves = inputs(0, 1, 2) | outputs(1), .rule = nll_vjp<static_cast<Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&, const Tensor&)>(&nll_loss_backward)>, .differentiable_results = 1},
+    .vjp = {.saves = inputs(0, 1, 2) | outputs(1),
+            .rule =
+                nll_vjp<static_cast<Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                                               int64_t, const SymInt&, const Tensor&)>(&nll_loss_backward)>,
+            .differentiable_results = 1},
     .batch = loop_batch,
     .samples = nll_samples,
 };
 
 WEFT_OPERATOR(nll_loss_backward) = {
-    .schema = "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
-    .out = "aten::nll_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .schema =
+        "aten::nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int "
+        "reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+    .out =
+        "aten::nll_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, "
+        "int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> Tensor(a!)",
     .meta = function<&nll_backward_meta<false>>(),
     .kernel = structured<&nll_backward_meta<false>, &nll_backward_into>(),
-    .vjp = {.saves = inputs(2, 3, 6), .rule = nll_backward_vjp<static_cast<std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&)>(&nll_loss_forward)>},
+    .vjp = {.saves = inputs(2, 3, 6),
+            .rule = nll_backward_vjp<static_cast<std::tuple<Tensor, Tensor> (*)(
+                const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&)>(&nll_loss_forward)>},
     .batch = loop_batch,
-    .samples = [] { return Samples{{"mean", {f64({}), f64({3, 4}), i64({3}, 0, 4), Value(), 1, -100, positive({})}}}; },
+    .samples =
+        [] {
+          return Samples{{"mean", {f64({}), f64({3, 4}), i64({3}, 0, 4), Value(), 1, -100, positive({})}}};
+        },
 };
 
 WEFT_OPERATOR(nll_loss2d_forward) = {
-    .schema = "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
-    .out = "aten::nll_loss2d_forward.output(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
+    .schema =
+        "aten::nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
+        "ignore_index) -> (Tensor output, Tensor total_weight)",
+    .out =
+        "aten::nll_loss2d_forward.output(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
+        "ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
     .traits = Traits::kAutocastWide,
     .meta = function<&nll_meta<true>>(),
     .kernel = structured<&nll_meta<true>, &nll_into>(),
-    .vjp = {.saves = inputs(0, 1, 2) | outputs(1), .rule = nll_vjp<static_cast<Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&, const Tensor&)>(&nll_loss2d_backward)>, .differentiable_results = 1},
+    .vjp = {.saves = inputs(0, 1, 2) | outputs(1),
+            .rule =
+                nll_vjp<static_cast<Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                                               int64_t, const SymInt&, const Tensor&)>(&nll_loss2d_backward)>,
+            .differentiable_results = 1},
     .batch = loop_batch,
     .samples = nll2d_samples,
 };
 
 WEFT_OPERATOR(nll_loss2d_backward) = {
-    .schema = "aten::nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
-    .out = "aten::nll_loss2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> Tensor(a!)",
+    .schema =
+        "aten::nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int "
+        "reduction, SymInt ignore_index, Tensor total_weight) -> Tensor",
+    .out =
+        "aten::nll_loss2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? "
+        "weight, int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> "
+        "Tensor(a!)",
     .meta = function<&nll_backward_meta<true>>(),
     .kernel = structured<&nll_backward_meta<true>, &nll_backward_into>(),
-    .vjp = {.saves = inputs(2, 3, 6), .rule = nll_backward_vjp<static_cast<std::tuple<Tensor, Tensor> (*)(const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&)>(&nll_loss2d_forward)>},
+    .vjp = {.saves = inputs(2, 3, 6),
+            .rule = nll_backward_vjp<static_cast<std::tuple<Tensor, Tensor> (*)(
+                const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&)>(&nll_loss2d_forward)>},
     .batch = loop_batch,
-    .samples = [] { return Samples{{"mean", {f64({}), f64({2, 3, 2, 2}), i64({2, 2, 2}, 0, 3), Value(), 1, -100, positive({})}}}; },
+    .samples =
+        [] {
+          return Samples{
+              {"mean", {f64({}), f64({2, 3, 2, 2}), i64({2, 2, 2}, 0, 3), Value(), 1, -100, positive({})}}};
+        },
 };
 
 WEFT_OPERATOR(nll_loss) = {
-    .schema = "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-    .out = "aten::nll_loss.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, *, Tensor(a!) out) -> Tensor(a!)",
+    .schema =
+        "aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+        "ignore_index=-100) -> Tensor",
+    .out =
+        "aten::nll_loss.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+        "ignore_index=-100, *, Tensor(a!) out) -> Tensor(a!)",
     .composite = composite<&nll_loss_composite>(),
     .samples = nll_samples,
 };
 
 WEFT_OPERATOR(nll_loss2d) = {
-    .schema = "aten::nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
-    .out = "aten::nll_loss2d.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, *, Tensor(a!) out) -> Tensor(a!)",
+    .schema =
+        "aten::nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+        "ignore_index=-100) -> Tensor",
+    .out =
+        "aten::nll_loss2d.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+        "ignore_index=-100, *, Tensor(a!) out) -> Tensor(a!)",
     .composite = composite<&nll_loss2d_composite>(),
     .samples = nll2d_samples,
 };
 
 WEFT_OPERATOR(nll_loss_nd) = {
-    .schema = "aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor",
+    .schema =
+        "aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+        "ignore_index=-100) -> Tensor",
     .composite = {.functional = function<&nll_loss_nd_composite>()},
     .samples = nll_samples,
 };
 
 WEFT_OPERATOR(cross_entropy_loss) = {
-    .schema = "aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.) -> Tensor",
+    .schema =
+        "aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
+        "ignore_index=-100, float label_smoothing=0.) -> Tensor",
     .composite = {.functional = function<&cross_entropy_composite>()},
-    .samples = [] { return Samples{{"labels", {f64({3, 4}), i64({3}, 0, 4)}}, {"probabilities", {f64({3, 4}), make({3, 4}, kFloat64, 0, 1)}}}; },
+    .samples =
+        [] {
+          return Samples{{"labels", {f64({3, 4}), i64({3}, 0, 4)}},
+                         {"probabilities", {f64({3, 4}), make({3, 4}, kFloat64, 0, 1)}}};
+        },
 };
 
 }  // namespace weft::ops

@@ -9,7 +9,7 @@ namespace {
 
 constexpr Traits kCounts = Traits::kDataDependent | Traits::kNotBatchable;
 
-// --- masked_fill -------------------------------------------------------------------------------------------
+// --- masked_fill -----------------------------------------------------------------------------------------
 
 void check_mask(const Tensor& mask) {
   require(mask.dtype() == kBool, "masked_fill only supports boolean masks, but got mask with dtype {}",
@@ -39,7 +39,7 @@ void masked_fill_into(const Tensor& self, const Tensor& mask, const Scalar& valu
   masked_fill_tensor_into(self, mask, wrapped_number(value), out);
 }
 
-// --- nonzero -----------------------------------------------------------------------------------------------
+// --- nonzero ---------------------------------------------------------------------------------------------
 
 TensorSpec nonzero_spec(const Tensor& self, const SymInt& count) {
   // A column for each dim lies together in memory.
@@ -66,7 +66,7 @@ std::vector<Tensor> where_composite(const Tensor& condition) {
   return unbind(nonzero(condition.dim() == 0 ? unsqueeze(condition, 0) : condition), 1);
 }
 
-// --- masked_select -----------------------------------------------------------------------------------------
+// --- masked_select ---------------------------------------------------------------------------------------
 
 void check_select(const Tensor& mask) {
   require(mask.dtype() == kBool, "masked_select: expected BoolTensor for mask, but got {}", describe(mask));
@@ -100,7 +100,7 @@ Tensor masked_select_backward_composite(const Tensor& grad, const Tensor& input,
   return masked_select_gradient(grad, input.sizes(), mask);
 }
 
-// --- masked_scatter ----------------------------------------------------------------------------------------
+// --- masked_scatter --------------------------------------------------------------------------------------
 
 TensorSpec masked_scatter_meta(const Tensor& self, const Tensor& mask, const Tensor& source) {
   require(self.dtype() == source.dtype(),

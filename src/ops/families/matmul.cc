@@ -38,7 +38,7 @@ void write_rows(const Tensor& out, Write write) {
   copy_values(out, dense);
 }
 
-// --- mm, addmm ---------------------------------------------------------------------------------------------
+// --- mm, addmm -------------------------------------------------------------------------------------------
 
 TensorSpec mm_meta(const Tensor& self, const Tensor& mat2) {
   require(self.dim() == 2, "self must be a matrix, but it is {}", describe(self));
@@ -81,7 +81,7 @@ void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, cons
   multiply(mat1, mat2, number(alpha), reads ? number(beta) : Complex<double>(0), out);
 }
 
-// --- bmm ---------------------------------------------------------------------------------------------------
+// --- bmm -------------------------------------------------------------------------------------------------
 
 TensorSpec bmm_meta(const Tensor& self, const Tensor& mat2) {
   require(self.dim() == 3, "batch1 must be a 3D tensor, but it is {}", describe(self));
@@ -127,7 +127,7 @@ void baddbmm_into(const Tensor& self, const Tensor& batch1, const Tensor& batch2
   multiply_batches(batch1, batch2, number(alpha), reads ? number(beta) : Complex<double>(0), out);
 }
 
-// --- addmv -------------------------------------------------------------------------------------------------
+// --- addmv -----------------------------------------------------------------------------------------------
 
 std::string plain_text(const Tensor& t) {
   std::string text;
@@ -161,7 +161,7 @@ void addmv_into(const Tensor& self, const Tensor& mat, const Tensor& vec, const 
   multiply(mat, as_column(vec), number(alpha), reads ? number(beta) : Complex<double>(0), as_column(out));
 }
 
-// --- dot, mv -----------------------------------------------------------------------------------------------
+// --- dot, mv ---------------------------------------------------------------------------------------------
 
 Tensor mv_composite(const Tensor& self, const Tensor& vec) {
   require(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got {}, {}", self.dim(),
@@ -183,7 +183,7 @@ Tensor dot_composite(const Tensor& self, const Tensor& tensor) {
   return reshape(mm(unsqueeze(self, 0), unsqueeze(tensor, 1)), SymIntSpan());
 }
 
-// --- matmul ------------------------------------------------------------------------------------------------
+// --- matmul ----------------------------------------------------------------------------------------------
 
 SymInts leading(const Tensor& t) { return SymInts(t.sizes().begin(), t.sizes().end() - 2); }
 
@@ -248,7 +248,7 @@ Tensor linear_composite(const Tensor& input, const Tensor& weight, const Tensor&
   return bias.defined() ? product + bias : product;
 }
 
-// --- batching ----------------------------------------------------------------------------------------------
+// --- batching --------------------------------------------------------------------------------------------
 
 Batched mm_batch(const Batch& call) {
   Tensor a = call.tensor(0), b = call.tensor(1);

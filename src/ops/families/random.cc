@@ -8,7 +8,7 @@ namespace {
 
 using MaybeBool = std::optional<bool>;
 
-// --- fills -------------------------------------------------------------------------------------------------
+// --- fills -----------------------------------------------------------------------------------------------
 
 TensorSpec like_self(const Tensor& self) {
   return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
@@ -40,7 +40,7 @@ void bernoulli_tensor_into(const Tensor&, const Tensor& p, const MaybeGenerator&
   draw_bernoulli(out, p, generator);
 }
 
-// --- dropout -----------------------------------------------------------------------------------------------
+// --- dropout ---------------------------------------------------------------------------------------------
 
 std::tuple<TensorSpec, TensorSpec> native_dropout_meta(const Tensor& input, double, MaybeBool) {
   return {pointwise_spec({&input}, input.dtype()), pointwise_spec({&input}, kBool)};

@@ -37,7 +37,7 @@ const Tensor& resized(TensorSpec spec, const Tensor& out) {
   return out;
 }
 
-// --- real numbers ------------------------------------------------------------------------------------------
+// --- real numbers ----------------------------------------------------------------------------------------
 
 template <typename Numbers>
 struct Sized {
@@ -87,7 +87,7 @@ struct Like {
   }
 };
 
-// --- integers ----------------------------------------------------------------------------------------------
+// --- integers --------------------------------------------------------------------------------------------
 
 struct Integers {
   static TensorSpec generator_meta(const SymInt&, const SymInt&, SymIntSpan size, const MaybeGenerator&,

@@ -86,7 +86,7 @@ struct Spread {
 using Var = Spread<false>;
 using Std = Spread<true>;
 
-// --- derivatives -------------------------------------------------------------------------------------------
+// --- derivatives -----------------------------------------------------------------------------------------
 
 struct Reduced {
   IntSpan dims;

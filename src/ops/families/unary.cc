@@ -5,7 +5,11 @@ namespace weft::ops {
 namespace {
 
 Samples real_samples() {
-  return {{"plain", {f64({3, 4})}}, {"transposed", {transposed(f64({3, 4}))}}, {"zero_dim", {f64({})}}, {"empty", {f64({0, 2})}}, {"f32", {f32({5})}}};
+  return {{"plain", {f64({3, 4})}},
+          {"transposed", {transposed(f64({3, 4}))}},
+          {"zero_dim", {f64({})}},
+          {"empty", {f64({0, 2})}},
+          {"f32", {f32({5})}}};
 }
 Samples complex_samples() {
   Samples all = real_samples();
@@ -14,7 +18,12 @@ Samples complex_samples() {
   return all;
 }
 // Where negative numbers have no value.
-Samples positive_samples() { return {{"plain", {positive({3, 4})}}, {"zero_dim", {positive({})}}, {"empty", {f64({0})}}, {"complex", {c128({3})}}}; }
+Samples positive_samples() {
+  return {{"plain", {positive({3, 4})}},
+          {"zero_dim", {positive({})}},
+          {"empty", {f64({0})}},
+          {"complex", {c128({3})}}};
+}
 // The magnitude of complex numbers is real, in the very layout of the input.
 TensorSpec abs_meta(const Tensor& self) {
   require(self.dtype() != kBool, "\"abs_cpu\" not implemented for 'bool'");
@@ -23,7 +32,9 @@ TensorSpec abs_meta(const Tensor& self) {
 }
 void abs_into(const Tensor& self, const Tensor& out) { run_pointwise(cpu::kAbs, self.dtype(), out, {&self}); }
 
-Samples truth_samples() { return {{"bool", {boolean({3, 4})}}, {"real", {f64({3})}}, {"integers", {i64({4})}}}; }
+Samples truth_samples() {
+  return {{"bool", {boolean({3, 4})}}, {"real", {f64({3})}}, {"integers", {i64({4})}}};
+}
 Samples integer_samples() { return {{"integers", {i64({4})}}, {"bool", {boolean({2, 3})}}}; }
 
 }  // namespace
@@ -49,7 +60,8 @@ WEFT_OPERATOR(exp) = {
     .meta = Unary<cpu::kExp, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kExp, TypeRule::kFloat>::kernels(),
     .scalar = &cpu::kExp,
-    .vjp = {.saves = outputs(0), .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), v.output())}; }},
+    .vjp = {.saves = outputs(0),
+            .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), v.output())}; }},
     .batch = pointwise_batch,
     .samples = complex_samples,
 };
@@ -62,7 +74,8 @@ WEFT_OPERATOR(expm1) = {
     .meta = Unary<cpu::kExpm1, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kExpm1, TypeRule::kFloat>::kernels(),
     .scalar = &cpu::kExpm1,
-    .vjp = {.saves = outputs(0), .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), v.output() + 1)}; }},
+    .vjp = {.saves = outputs(0),
+            .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), v.output() + 1)}; }},
     .batch = pointwise_batch,
     .samples = complex_samples,
 };
@@ -88,7 +101,8 @@ WEFT_OPERATOR(log1p) = {
     .meta = Unary<cpu::kLog1p, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kLog1p, TypeRule::kFloat>::kernels(),
     .scalar = &cpu::kLog1p,
-    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() / conj_of(v.input(0) + 1)}; }},
+    .vjp = {.saves = inputs(0),
+            .rule = [](const Vjp& v) { return Grads{v.grad() / conj_of(v.input(0) + 1)}; }},
     .batch = pointwise_batch,
     .samples = positive_samples,
 };
@@ -101,7 +115,8 @@ WEFT_OPERATOR(sqrt) = {
     .meta = Unary<cpu::kSqrt, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kSqrt, TypeRule::kFloat>::kernels(),
     .scalar = &cpu::kSqrt,
-    .vjp = {.saves = outputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() / (2 * conj_of(v.output()))}; }},
+    .vjp = {.saves = outputs(0),
+            .rule = [](const Vjp& v) { return Grads{v.grad() / (2 * conj_of(v.output()))}; }},
     .batch = pointwise_batch,
     .samples = positive_samples,
 };
@@ -114,7 +129,8 @@ WEFT_OPERATOR(rsqrt) = {
     .meta = Unary<cpu::kRsqrt, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kRsqrt, TypeRule::kFloat>::kernels(),
     .scalar = &cpu::kRsqrt,
-    .vjp = {.saves = outputs(0), .rule = [](const Vjp& v) { return Grads{-0.5 * v.grad() * conj_of(pow(v.output(), 3))}; }},
+    .vjp = {.saves = outputs(0),
+            .rule = [](const Vjp& v) { return Grads{-0.5 * v.grad() * conj_of(pow(v.output(), 3))}; }},
     .batch = pointwise_batch,
     .samples = positive_samples,
 };
@@ -127,7 +143,8 @@ WEFT_OPERATOR(sin) = {
     .meta = Unary<cpu::kSin, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kSin, TypeRule::kFloat>::kernels(),
     .scalar = &cpu::kSin,
-    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), cos(v.input(0)))}; }},
+    .vjp = {.saves = inputs(0),
+            .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), cos(v.input(0)))}; }},
     .batch = pointwise_batch,
     .samples = complex_samples,
 };
@@ -140,7 +157,8 @@ WEFT_OPERATOR(cos) = {
     .meta = Unary<cpu::kCos, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kCos, TypeRule::kFloat>::kernels(),
     .scalar = &cpu::kCos,
-    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), -sin(v.input(0)))}; }},
+    .vjp = {.saves = inputs(0),
+            .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), -sin(v.input(0)))}; }},
     .batch = pointwise_batch,
     .samples = complex_samples,
 };
@@ -153,7 +171,11 @@ WEFT_OPERATOR(erf) = {
     .meta = Unary<cpu::kErf, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kErf, TypeRule::kFloat>::kernels(),
     .scalar = &cpu::kErf,
-    .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() * (1.1283791670955126 * exp(-(v.input(0) * v.input(0))))}; }},
+    .vjp = {.saves = inputs(0),
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{v.grad() * (1.1283791670955126 * exp(-(v.input(0) * v.input(0))))};
+                }},
     .batch = pointwise_batch,
     .samples = real_samples,
 };

@@ -14,7 +14,8 @@ Tensor select_kernel(const Tensor& self, int64_t dim, const SymInt& index) {
   const SymInt& size = self.sizes()[d];
   if (!index.is_symbolic() && !size.is_symbolic())
     require(index.plain() >= -size.plain() && index.plain() < size.plain(),
-            "select(): index {} out of range for tensor of size {} at dimension {}", index.plain(), describe_sizes(self.sizes()), d);
+            "select(): index {} out of range for tensor of size {} at dimension {}", index.plain(),
+            describe_sizes(self.sizes()), d);
   else check((index >= -size) & (index < size), "select(): index out of range");
   SymInt at = guard_or(index < 0, false) ? index + size : index;
   SymInts sizes(self.sizes()), strides(self.strides());
@@ -24,7 +25,8 @@ Tensor select_kernel(const Tensor& self, int64_t dim, const SymInt& index) {
   return alias_with(self, std::move(sizes), std::move(strides), std::move(offset));
 }
 
-Tensor slice_kernel(const Tensor& self, int64_t dim, const MaybeInt& start, const MaybeInt& end, const SymInt& step) {
+Tensor slice_kernel(const Tensor& self, int64_t dim, const MaybeInt& start, const MaybeInt& end,
+                    const SymInt& step) {
   require(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
   auto d = static_cast<size_t>(normalize_dim(dim, self.dim()));
   SliceRange range = slice_range(self.sizes()[d], start, end, step);
@@ -42,9 +44,11 @@ Tensor narrow_composite(const Tensor& self, int64_t dim, const SymInt& start, co
   bool plain = !start.is_symbolic() && !length.is_symbolic() && !size.is_symbolic();
   if (plain) {
     require(start.plain() >= -size.plain() && start.plain() <= size.plain(),
-            "start out of range (expected to be in range of [{}, {}], but got {})", -size.plain(), size.plain(), start.plain());
+            "start out of range (expected to be in range of [{}, {}], but got {})", -size.plain(),
+            size.plain(), start.plain());
     int64_t first = start.plain() < 0 ? start.plain() + size.plain() : start.plain();
-    require(first + length.plain() <= size.plain(), "start ({}) + length ({}) exceeds dimension size ({}).", first, length.plain(), size.plain());
+    require(first + length.plain() <= size.plain(), "start ({}) + length ({}) exceeds dimension size ({}).",
+            first, length.plain(), size.plain());
     return slice(self, dim, first, first + length.plain(), 1);
   }
   SymInt first = guard_or(start < 0, false) ? start + size : start;
@@ -59,7 +63,8 @@ std::vector<Tensor> split_with_sizes_kernel(const Tensor& self, SymIntSpan split
   std::vector<Tensor> parts;
   for (const SymInt& length : split_sizes) {
     require(length.is_symbolic() || length.plain() >= 0,
-            "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}", describe_sizes(split_sizes));
+            "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}",
+            describe_sizes(split_sizes));
     SymInts sizes(self.sizes());
     sizes[static_cast<size_t>(d)] = length;
     parts.push_back(alias_with(self, sizes, self.strides(), self.storage_offset() + total * self.stride(d)));
@@ -67,16 +72,21 @@ std::vector<Tensor> split_with_sizes_kernel(const Tensor& self, SymIntSpan split
   }
   SymInt size = self.size(d);
   if (!total.is_symbolic() && !size.is_symbolic())
-    require(total.plain() == size.plain(), "split_with_sizes expects split_sizes to sum exactly to {} (input tensor's size at dimension {}), but got split_sizes={}",
+    require(total.plain() == size.plain(),
+            "split_with_sizes expects split_sizes to sum exactly to {} (input tensor's size at dimension "
+            "{}), but got split_sizes={}",
             size.plain(), d, describe_sizes(split_sizes));
   else check(total == size, "split_with_sizes: the sizes must sum to the dimension");
   return parts;
 }
 
 SymInts equal_parts(const SymInt& size, const SymInt& part) {
-  require(!guard_or(part < 0, false), "split expects split_size be non-negative, but got split_size={}", part.to_string());
+  require(!guard_or(part < 0, false), "split expects split_size be non-negative, but got split_size={}",
+          part.to_string());
   if (guard_or(part == 0, false)) {
-    require(guard_or(size == 0, false), "split_size can only be 0 if dimension size is 0, but got dimension size of {}", size.to_string());
+    require(guard_or(size == 0, false),
+            "split_size can only be 0 if dimension size is 0, but got dimension size of {}",
+            size.to_string());
     return {SymInt(0)};
   }
   // How many parts there are must be known; how long they are need not.
@@ -89,7 +99,9 @@ std::vector<Tensor> split_kernel(const Tensor& self, const SymInt& split_size, i
   require(self.dim() != 0, "split expects at least a 1-dimensional tensor");
   return split_with_sizes_kernel(self, equal_parts(self.size(dim), split_size), dim);
 }
-std::vector<Tensor> split_sizes_composite(const Tensor& self, SymIntSpan sizes, int64_t dim) { return split_with_sizes(self, sizes, dim); }
+std::vector<Tensor> split_sizes_composite(const Tensor& self, SymIntSpan sizes, int64_t dim) {
+  return split_with_sizes(self, sizes, dim);
+}
 std::vector<Tensor> chunk_composite(const Tensor& self, int64_t chunks, int64_t dim) {
   require(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
   require(chunks > 0, "chunk expects `chunks` to be greater than 0, got: {}", chunks);
@@ -107,13 +119,15 @@ std::vector<Tensor> unbind_kernel(const Tensor& self, int64_t dim) {
 }
 
 Tensor diagonal_kernel(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
-  auto a = static_cast<size_t>(normalize_dim(dim1, self.dim())), b = static_cast<size_t>(normalize_dim(dim2, self.dim()));
+  auto a = static_cast<size_t>(normalize_dim(dim1, self.dim())),
+       b = static_cast<size_t>(normalize_dim(dim2, self.dim()));
   require(a != b, "diagonal dimensions cannot be identical {}, {}", dim1, dim2);
   SymInts sizes(self.sizes()), strides(self.strides());
   SymInt length = offset >= 0 ? min(sizes[a], sizes[b] - offset) : min(sizes[a] + offset, sizes[b]);
   length = max(length, SymInt(0));
   SymInt start = self.storage_offset();
-  if (!guard_or(length == 0, false)) start = start + (offset >= 0 ? offset * strides[b] : -offset * strides[a]);
+  if (!guard_or(length == 0, false))
+    start = start + (offset >= 0 ? offset * strides[b] : -offset * strides[a]);
   SymInt stride = strides[a] + strides[b];
   for (size_t d : {std::max(a, b), std::min(a, b)}) {
     sizes.erase(d);
@@ -124,7 +138,7 @@ Tensor diagonal_kernel(const Tensor& self, int64_t offset, int64_t dim1, int64_t
   return alias_with(self, std::move(sizes), std::move(strides), start);
 }
 
-// --- putting a part back -----------------------------------------------------------------------------------------------
+// --- putting a part back ---------------------------------------------------------------------------------
 
 // A copy of `self` in which the part that `view` picks is replaced by `src`.
 template <typename View>
@@ -132,25 +146,37 @@ Tensor scatter_into(const Tensor& self, const Tensor& src, View view) {
   Tensor result = allocate({self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)});
   copy_values(result, self);
   Tensor part = view(result);
-  require(same_sizes(part.sizes(), src.sizes()), "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
+  require(same_sizes(part.sizes(), src.sizes()),
+          "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
           describe_sizes(src.sizes()), describe_sizes(part.sizes()));
   copy_values(part, src);
   return result;
 }
-TensorSpec scatter_spec(const Tensor& self) { return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)}; }
+TensorSpec scatter_spec(const Tensor& self) {
+  return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
+}
 
 Tensor select_scatter_kernel(const Tensor& self, const Tensor& src, int64_t dim, const SymInt& index) {
   return scatter_into(self, src, [&](const Tensor& t) { return select_kernel(t, dim, index); });
 }
-TensorSpec select_scatter_meta(const Tensor& self, const Tensor&, int64_t, const SymInt&) { return scatter_spec(self); }
-Tensor slice_scatter_kernel(const Tensor& self, const Tensor& src, int64_t dim, const MaybeInt& start, const MaybeInt& end, const SymInt& step) {
+TensorSpec select_scatter_meta(const Tensor& self, const Tensor&, int64_t, const SymInt&) {
+  return scatter_spec(self);
+}
+Tensor slice_scatter_kernel(const Tensor& self, const Tensor& src, int64_t dim, const MaybeInt& start,
+                            const MaybeInt& end, const SymInt& step) {
   return scatter_into(self, src, [&](const Tensor& t) { return slice_kernel(t, dim, start, end, step); });
 }
-TensorSpec slice_scatter_meta(const Tensor& self, const Tensor&, int64_t, const MaybeInt&, const MaybeInt&, const SymInt&) { return scatter_spec(self); }
-Tensor diagonal_scatter_kernel(const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
+TensorSpec slice_scatter_meta(const Tensor& self, const Tensor&, int64_t, const MaybeInt&, const MaybeInt&,
+                              const SymInt&) {
+  return scatter_spec(self);
+}
+Tensor diagonal_scatter_kernel(const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1,
+                               int64_t dim2) {
   return scatter_into(self, src, [&](const Tensor& t) { return diagonal_kernel(t, offset, dim1, dim2); });
 }
-TensorSpec diagonal_scatter_meta(const Tensor& self, const Tensor&, int64_t, int64_t, int64_t) { return scatter_spec(self); }
+TensorSpec diagonal_scatter_meta(const Tensor& self, const Tensor&, int64_t, int64_t, int64_t) {
+  return scatter_spec(self);
+}
 
 // Zeros of `sizes` with the gradient in the part that the forward view read.
 template <typename View>
@@ -163,14 +189,19 @@ Tensor zeros_with(const Tensor& grad, SymIntSpan sizes, View view) {
 Tensor select_backward_kernel(const Tensor& grad, SymIntSpan sizes, int64_t dim, const SymInt& index) {
   return zeros_with(grad, sizes, [&](const Tensor& t) { return select_kernel(t, dim, index); });
 }
-TensorSpec select_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t, const SymInt&) { return contiguous_spec(sizes, grad.dtype(), grad.device()); }
-Tensor slice_backward_kernel(const Tensor& grad, SymIntSpan sizes, int64_t dim, const SymInt& start, const SymInt& end, const SymInt& step) {
-  return zeros_with(grad, sizes, [&](const Tensor& t) { return slice_kernel(t, dim, start, end, step); });
-}
-TensorSpec slice_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t, const SymInt&, const SymInt&, const SymInt&) {
+TensorSpec select_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t, const SymInt&) {
   return contiguous_spec(sizes, grad.dtype(), grad.device());
 }
-Tensor diagonal_backward_kernel(const Tensor& grad, SymIntSpan sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+Tensor slice_backward_kernel(const Tensor& grad, SymIntSpan sizes, int64_t dim, const SymInt& start,
+                             const SymInt& end, const SymInt& step) {
+  return zeros_with(grad, sizes, [&](const Tensor& t) { return slice_kernel(t, dim, start, end, step); });
+}
+TensorSpec slice_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t, const SymInt&, const SymInt&,
+                               const SymInt&) {
+  return contiguous_spec(sizes, grad.dtype(), grad.device());
+}
+Tensor diagonal_backward_kernel(const Tensor& grad, SymIntSpan sizes, int64_t offset, int64_t dim1,
+                                int64_t dim2) {
   return zeros_with(grad, sizes, [&](const Tensor& t) { return diagonal_kernel(t, offset, dim1, dim2); });
 }
 TensorSpec diagonal_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t, int64_t, int64_t) {
@@ -192,7 +223,7 @@ Tensor join_parts(const Vjp& v, SymIntSpan lengths, int64_t dim) {
   return cat(parts, dim);
 }
 
-// --- batching ------------------------------------------------------------------------------------------------------------
+// --- batching --------------------------------------------------------------------------------------------
 
 int64_t shifted(int64_t dim, const Tensor& self) { return normalize_dim(dim, self.dim() - 1) + 1; }
 
@@ -203,11 +234,17 @@ Batched list_batch(const Batch& call, const Tensor& self, int dim_argument) {
   Value parts = weft::call(call.op(), args);
   return {parts, std::vector<int64_t>(parts.elements().size(), 0)};
 }
-Batched split_batch(const Batch& call) { return list_batch(call, batch_first(call.tensor(0), call.batch_dim(0)), 2); }
-Batched unbind_batch(const Batch& call) { return list_batch(call, batch_first(call.tensor(0), call.batch_dim(0)), 1); }
+Batched split_batch(const Batch& call) {
+  return list_batch(call, batch_first(call.tensor(0), call.batch_dim(0)), 2);
+}
+Batched unbind_batch(const Batch& call) {
+  return list_batch(call, batch_first(call.tensor(0), call.batch_dim(0)), 1);
+}
 Batched diagonal_batch(const Batch& call) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
-  return {diagonal(self, call.arg<int64_t>(1), shifted(call.arg<int64_t>(2), self), shifted(call.arg<int64_t>(3), self)), {0}};
+  return {diagonal(self, call.arg<int64_t>(1), shifted(call.arg<int64_t>(2), self),
+                   shifted(call.arg<int64_t>(3), self)),
+          {0}};
 }
 // (self, src, dims...): both get the batch dim in front.
 template <int first_dim, int last_dim = first_dim>
@@ -216,7 +253,8 @@ Batched scatter_batch(const Batch& call) {
   Tensor self = with_batch_first(call.tensor(0), call.batch_dim(0), call.batch_size());
   args[0] = self;
   args[1] = with_batch_first(call.tensor(1), call.batch_dim(1), call.batch_size());
-  for (int i = first_dim; i <= last_dim; ++i) args[static_cast<size_t>(i)] = shifted(call.arg<int64_t>(i), self);
+  for (int i = first_dim; i <= last_dim; ++i)
+    args[static_cast<size_t>(i)] = shifted(call.arg<int64_t>(i), self);
   return {weft::call(call.op(), args), {0}};
 }
 // (grad, sizes, dims...)
@@ -228,24 +266,31 @@ Batched part_backward_batch(const Batch& call) {
   for (const Value& size : call.args()[1].elements()) sizes.push_back(size);
   auto rank = static_cast<int64_t>(sizes.size()) - 1;
   args[1] = Value::list(sizes);
-  for (int i = first_dim; i <= last_dim; ++i) args[static_cast<size_t>(i)] = normalize_dim(call.arg<int64_t>(i), rank) + 1;
+  for (int i = first_dim; i <= last_dim; ++i)
+    args[static_cast<size_t>(i)] = normalize_dim(call.arg<int64_t>(i), rank) + 1;
   return {weft::call(call.op(), args), {0}};
 }
 
-Tensor select_inverse(const Tensor& base, const Tensor& mutated, int64_t dim, const SymInt& index) { return select_scatter(base, mutated, dim, index); }
-Tensor slice_inverse_of(const Tensor& base, const Tensor& mutated, int64_t dim, const MaybeInt& start, const MaybeInt& end, const SymInt& step) {
+Tensor select_inverse(const Tensor& base, const Tensor& mutated, int64_t dim, const SymInt& index) {
+  return select_scatter(base, mutated, dim, index);
+}
+Tensor slice_inverse_of(const Tensor& base, const Tensor& mutated, int64_t dim, const MaybeInt& start,
+                        const MaybeInt& end, const SymInt& step) {
   return slice_scatter(base, mutated, dim, start, end, step);
 }
-Tensor diagonal_inverse(const Tensor& base, const Tensor& mutated, int64_t offset, int64_t dim1, int64_t dim2) {
+Tensor diagonal_inverse(const Tensor& base, const Tensor& mutated, int64_t offset, int64_t dim1,
+                        int64_t dim2) {
   return diagonal_scatter(base, mutated, offset, dim1, dim2);
 }
 // Part `output` of several is a slice.
-Tensor split_with_sizes_inverse(const Tensor& base, const Tensor& mutated, int64_t output, SymIntSpan split_sizes, int64_t dim) {
+Tensor split_with_sizes_inverse(const Tensor& base, const Tensor& mutated, int64_t output,
+                                SymIntSpan split_sizes, int64_t dim) {
   SymInt start = 0;
   for (size_t i = 0; i < static_cast<size_t>(output); ++i) start = start + split_sizes[i];
   return slice_scatter(base, mutated, dim, start, start + split_sizes[static_cast<size_t>(output)], 1);
 }
-Tensor split_inverse(const Tensor& base, const Tensor& mutated, int64_t output, const SymInt& split_size, int64_t dim) {
+Tensor split_inverse(const Tensor& base, const Tensor& mutated, int64_t output, const SymInt& split_size,
+                     int64_t dim) {
   SymInt start = split_size * output;
   return slice_scatter(base, mutated, dim, start, min(start + split_size, base.size(dim)), 1);
 }
@@ -263,80 +308,115 @@ WEFT_OPERATOR(select_int) = {
     .meta = function<&select_kernel>(),
     .kernel = view_kernels<&select_kernel>(),
     .vjp = {.saves = sizes(0),
-            .rule = [](const Vjp& v) { return Grads{select_backward(v.grad(), v.sizes(0), v.arg<int64_t>(1), v.arg<SymInt>(2))}; }},
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{select_backward(v.grad(), v.sizes(0), v.arg<int64_t>(1), v.arg<SymInt>(2))};
+                }},
     .batch = dim_batch<1>,
     .inverse = function<&select_inverse>(),
     .samples = [] { return Samples{{"row", {f64({3, 4}), 0, 1}}, {"last_column", {f64({3, 4}), 1, -1}}}; },
 };
 
 WEFT_OPERATOR(select_backward) = {
-    .schema = "aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
-    .out = "aten::select_backward.out(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index, *, Tensor(a!) out) -> Tensor(a!)",
+    .schema =
+        "aten::select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor",
+    .out =
+        "aten::select_backward.out(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index, *, "
+        "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&select_backward_meta>(),
     .kernel = plain<&select_backward_kernel>(),
-    .vjp = {.rule = [](const Vjp& v) { return Grads{select(v.grad(), v.arg<int64_t>(2), v.arg<SymInt>(3))}; }},
+    .vjp = {.rule =
+                [](const Vjp& v) { return Grads{select(v.grad(), v.arg<int64_t>(2), v.arg<SymInt>(3))}; }},
     .batch = part_backward_batch<2>,
     .samples = [] { return Samples{{"row", {f64({4}), list({3, 4}), 0, 1}}}; },
 };
 
 WEFT_OPERATOR(select_scatter) = {
     .schema = "aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor",
-    .out = "aten::select_scatter.out(Tensor self, Tensor src, int dim, SymInt index, *, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::select_scatter.out(Tensor self, Tensor src, int dim, SymInt index, *, Tensor(a!) out) -> "
+        "Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&select_scatter_meta>(),
     .kernel = plain<&select_scatter_kernel>(),
     .vjp = {.saves = sizes(1),
-            .rule = [](const Vjp& v) {
-              int64_t dim = v.arg<int64_t>(2);
-              SymInt index = v.arg<SymInt>(3);
-              return Grads{select_scatter(v.grad(), new_zeros(v.grad(), v.sizes(1)), dim, index), select(v.grad(), dim, index)};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  int64_t dim = v.arg<int64_t>(2);
+                  SymInt index = v.arg<SymInt>(3);
+                  return Grads{select_scatter(v.grad(), new_zeros(v.grad(), v.sizes(1)), dim, index),
+                               select(v.grad(), dim, index)};
+                }},
     .batch = scatter_batch<2>,
     .samples = [] { return Samples{{"row", {f64({3, 4}), f64({4}), 0, 1}}}; },
 };
 
 WEFT_OPERATOR(slice_tensor) = {
-    .schema = "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)",
+    .schema =
+        "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) "
+        "-> Tensor(a)",
     .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&slice_kernel>(),
     .kernel = view_kernels<&slice_kernel>(),
     .vjp = {.saves = sizes(0),
-            .rule = [](const Vjp& v) {
-              auto end = v.arg<MaybeInt>(3);
-              return Grads{slice_backward(v.grad(), v.sizes(0), v.arg<int64_t>(1), v.arg<MaybeInt>(2).value_or(0), end.value_or(INT64_MAX), v.arg<SymInt>(4))};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  auto end = v.arg<MaybeInt>(3);
+                  return Grads{slice_backward(v.grad(), v.sizes(0), v.arg<int64_t>(1),
+                                              v.arg<MaybeInt>(2).value_or(0), end.value_or(INT64_MAX),
+                                              v.arg<SymInt>(4))};
+                }},
     .batch = dim_batch<1>,
     .inverse = function<&slice_inverse_of>(),
-    .samples = [] { return Samples{{"middle", {f64({5, 3}), 0, 1, 4}}, {"step", {f64({3, 6}), 1, 0, 6, 2}}, {"negative", {f64({5}), 0, -3, -1}}, {"empty", {f64({5}), 0, 4, 2}}}; },
+    .samples =
+        [] {
+          return Samples{{"middle", {f64({5, 3}), 0, 1, 4}},
+                         {"step", {f64({3, 6}), 1, 0, 6, 2}},
+                         {"negative", {f64({5}), 0, -3, -1}},
+                         {"empty", {f64({5}), 0, 4, 2}}};
+        },
 };
 
 WEFT_OPERATOR(slice_backward) = {
-    .schema = "aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
-    .out = "aten::slice_backward.out(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step, *, Tensor(a!) out) -> Tensor(a!)",
+    .schema =
+        "aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, "
+        "SymInt step) -> Tensor",
+    .out =
+        "aten::slice_backward.out(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt "
+        "end, SymInt step, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&slice_backward_meta>(),
     .kernel = plain<&slice_backward_kernel>(),
-    .vjp = {.rule = [](const Vjp& v) {
-      return Grads{slice(v.grad(), v.arg<int64_t>(2), v.arg<SymInt>(3), v.arg<SymInt>(4), v.arg<SymInt>(5))};
-    }},
+    .vjp = {.rule =
+                [](const Vjp& v) {
+                  return Grads{slice(v.grad(), v.arg<int64_t>(2), v.arg<SymInt>(3), v.arg<SymInt>(4),
+                                     v.arg<SymInt>(5))};
+                }},
     .batch = part_backward_batch<2>,
     .samples = [] { return Samples{{"middle", {f64({3, 3}), list({5, 3}), 0, 1, 4, 1}}}; },
 };
 
 WEFT_OPERATOR(slice_scatter) = {
-    .schema = "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor",
-    .out = "aten::slice_scatter.out(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1, *, Tensor(a!) out) -> Tensor(a!)",
+    .schema =
+        "aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
+        "SymInt step=1) -> Tensor",
+    .out =
+        "aten::slice_scatter.out(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
+        "SymInt step=1, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&slice_scatter_meta>(),
     .kernel = plain<&slice_scatter_kernel>(),
     .vjp = {.saves = sizes(1),
-            .rule = [](const Vjp& v) {
-              int64_t dim = v.arg<int64_t>(2);
-              auto start = v.arg<MaybeInt>(3), end = v.arg<MaybeInt>(4);
-              SymInt step = v.arg<SymInt>(5);
-              return Grads{slice_scatter(v.grad(), new_zeros(v.grad(), v.sizes(1)), dim, start, end, step), slice(v.grad(), dim, start, end, step)};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  int64_t dim = v.arg<int64_t>(2);
+                  auto start = v.arg<MaybeInt>(3), end = v.arg<MaybeInt>(4);
+                  SymInt step = v.arg<SymInt>(5);
+                  return Grads{
+                      slice_scatter(v.grad(), new_zeros(v.grad(), v.sizes(1)), dim, start, end, step),
+                      slice(v.grad(), dim, start, end, step)};
+                }},
     .batch = scatter_batch<2>,
     .samples = [] { return Samples{{"middle", {f64({5, 3}), f64({3, 3}), 0, 1, 4}}}; },
 };
@@ -354,11 +434,13 @@ WEFT_OPERATOR(split_tensor) = {
     .meta = function<&split_kernel>(),
     .kernel = view_kernels<&split_kernel>(),
     .vjp = {.saves = sizes(0),
-            .rule = [](const Vjp& v) {
-              int64_t dim = v.arg<int64_t>(2);
-              SymInt size = v.sizes(0)[static_cast<size_t>(normalize_dim(dim, static_cast<int64_t>(v.sizes(0).size())))];
-              return Grads{join_parts(v, equal_parts(size, v.arg<SymInt>(1)), dim)};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  int64_t dim = v.arg<int64_t>(2);
+                  SymInt size = v.sizes(
+                      0)[static_cast<size_t>(normalize_dim(dim, static_cast<int64_t>(v.sizes(0).size())))];
+                  return Grads{join_parts(v, equal_parts(size, v.arg<SymInt>(1)), dim)};
+                }},
     .batch = split_batch,
     .inverse = function<&split_inverse>(),
     .samples = [] { return Samples{{"even", {f64({4, 3}), 2}}, {"rest", {f64({3, 5}), 2, 1}}}; },
@@ -377,13 +459,18 @@ WEFT_OPERATOR(split_with_sizes) = {
     .meta = function<&split_with_sizes_kernel>(),
     .kernel = view_kernels<&split_with_sizes_kernel>(),
     .vjp = {.saves = sizes(0),
-            .rule = [](const Vjp& v) {
-              auto lengths = boxing::Unboxed<SymIntSpan>(v.arg(1));
-              return Grads{join_parts(v, lengths.get(), v.arg<int64_t>(2))};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  auto lengths = boxing::Unboxed<SymIntSpan>(v.arg(1));
+                  return Grads{join_parts(v, lengths.get(), v.arg<int64_t>(2))};
+                }},
     .batch = split_batch,
     .inverse = function<&split_with_sizes_inverse>(),
-    .samples = [] { return Samples{{"plain", {f64({5, 2}), list({2, 3})}}, {"inner", {f64({2, 5}), list({1, 0, 4}), 1}}}; },
+    .samples =
+        [] {
+          return Samples{{"plain", {f64({5, 2}), list({2, 3})}},
+                         {"inner", {f64({2, 5}), list({1, 0, 4}), 1}}};
+        },
 };
 
 WEFT_OPERATOR(chunk) = {
@@ -399,18 +486,20 @@ WEFT_OPERATOR(unbind_int) = {
     .meta = function<&unbind_kernel>(),
     .kernel = view_kernels<&unbind_kernel>(),
     .vjp = {.saves = sizes(0),
-            .rule = [](const Vjp& v) {
-              int64_t dim = normalize_dim(v.arg<int64_t>(1), static_cast<int64_t>(v.sizes(0).size()));
-              int64_t count = guard_int(v.sizes(0)[static_cast<size_t>(dim)]);
-              SymInts part(v.sizes(0));
-              part.erase(static_cast<size_t>(dim));
-              Tensor given;
-              for (int i = 0; i < count; ++i)
-                if (v.grad(i).defined()) given = v.grad(i);
-              std::vector<Tensor> parts;
-              for (int i = 0; i < count; ++i) parts.push_back(v.grad(i).defined() ? v.grad(i) : new_zeros(given, part));
-              return Grads{stack(parts, dim)};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  int64_t dim = normalize_dim(v.arg<int64_t>(1), static_cast<int64_t>(v.sizes(0).size()));
+                  int64_t count = guard_int(v.sizes(0)[static_cast<size_t>(dim)]);
+                  SymInts part(v.sizes(0));
+                  part.erase(static_cast<size_t>(dim));
+                  Tensor given;
+                  for (int i = 0; i < count; ++i)
+                    if (v.grad(i).defined()) given = v.grad(i);
+                  std::vector<Tensor> parts;
+                  for (int i = 0; i < count; ++i)
+                    parts.push_back(v.grad(i).defined() ? v.grad(i) : new_zeros(given, part));
+                  return Grads{stack(parts, dim)};
+                }},
     .batch = unbind_batch,
     .inverse = function<&unbind_inverse>(),
     .samples = [] { return Samples{{"rows", {f64({3, 2})}}, {"columns", {f64({3, 2}), -1}}}; },
@@ -422,36 +511,54 @@ WEFT_OPERATOR(diagonal) = {
     .meta = function<&diagonal_kernel>(),
     .kernel = view_kernels<&diagonal_kernel>(),
     .vjp = {.saves = sizes(0),
-            .rule = [](const Vjp& v) {
-              return Grads{diagonal_backward(v.grad(), v.sizes(0), v.arg<int64_t>(1), v.arg<int64_t>(2), v.arg<int64_t>(3))};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  return Grads{diagonal_backward(v.grad(), v.sizes(0), v.arg<int64_t>(1), v.arg<int64_t>(2),
+                                                 v.arg<int64_t>(3))};
+                }},
     .batch = diagonal_batch,
     .inverse = function<&diagonal_inverse>(),
-    .samples = [] { return Samples{{"main", {f64({3, 3})}}, {"upper", {f64({3, 4}), 1}}, {"dims", {f64({2, 3, 3}), -1, 1, 2}}}; },
+    .samples =
+        [] {
+          return Samples{
+              {"main", {f64({3, 3})}}, {"upper", {f64({3, 4}), 1}}, {"dims", {f64({2, 3, 3}), -1, 1, 2}}};
+        },
 };
 
 WEFT_OPERATOR(diagonal_backward) = {
-    .schema = "aten::diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
-    .out = "aten::diagonal_backward.out(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2, *, Tensor(a!) out) -> Tensor(a!)",
+    .schema =
+        "aten::diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) "
+        "-> Tensor",
+    .out =
+        "aten::diagonal_backward.out(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int "
+        "dim2, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&diagonal_backward_meta>(),
     .kernel = plain<&diagonal_backward_kernel>(),
-    .vjp = {.rule = [](const Vjp& v) { return Grads{diagonal(v.grad(), v.arg<int64_t>(2), v.arg<int64_t>(3), v.arg<int64_t>(4))}; }},
+    .vjp = {.rule =
+                [](const Vjp& v) {
+                  return Grads{diagonal(v.grad(), v.arg<int64_t>(2), v.arg<int64_t>(3), v.arg<int64_t>(4))};
+                }},
     .batch = part_backward_batch<3, 4>,
     .samples = [] { return Samples{{"main", {f64({3}), list({3, 3}), 0, 0, 1}}}; },
 };
 
 WEFT_OPERATOR(diagonal_scatter) = {
-    .schema = "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
-    .out = "aten::diagonal_scatter.out(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1, *, Tensor(a!) out) -> Tensor(a!)",
+    .schema =
+        "aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+    .out =
+        "aten::diagonal_scatter.out(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1, *, "
+        "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&diagonal_scatter_meta>(),
     .kernel = plain<&diagonal_scatter_kernel>(),
     .vjp = {.saves = sizes(1),
-            .rule = [](const Vjp& v) {
-              int64_t offset = v.arg<int64_t>(2), a = v.arg<int64_t>(3), b = v.arg<int64_t>(4);
-              return Grads{diagonal_scatter(v.grad(), new_zeros(v.grad(), v.sizes(1)), offset, a, b), diagonal(v.grad(), offset, a, b)};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  int64_t offset = v.arg<int64_t>(2), a = v.arg<int64_t>(3), b = v.arg<int64_t>(4);
+                  return Grads{diagonal_scatter(v.grad(), new_zeros(v.grad(), v.sizes(1)), offset, a, b),
+                               diagonal(v.grad(), offset, a, b)};
+                }},
     .batch = scatter_batch<3, 4>,
     .samples = [] { return Samples{{"main", {f64({3, 3}), f64({3})}}}; },
 };

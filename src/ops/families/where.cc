@@ -5,7 +5,8 @@ namespace weft::ops {
 namespace {
 
 void check_condition(const Tensor& condition) {
-  require(condition.dtype() == kBool || condition.dtype() == kUInt8, "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
+  require(condition.dtype() == kBool || condition.dtype() == kUInt8,
+          "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
           dtype_name(condition.dtype()));
 }
 TensorSpec where_meta(const Tensor& condition, const Tensor& self, const Tensor& other) {
@@ -17,28 +18,40 @@ TensorSpec where_meta(const Tensor& condition, const Tensor& self, const Tensor&
 void where_into(const Tensor& condition, const Tensor& self, const Tensor& other, const Tensor& out) {
   run_pointwise(cpu::kWhere, common_type(self, other), out, {&condition, &self, &other});
 }
-Tensor where_scalar_self(const Tensor& condition, const Scalar& self, const Tensor& other) { return where(condition, wrapped_number(self), other); }
-Tensor where_scalar_other(const Tensor& condition, const Tensor& self, const Scalar& other) { return where(condition, self, wrapped_number(other)); }
-Tensor where_scalar(const Tensor& condition, const Scalar& self, const Scalar& other) { return where(condition, wrapped_number(self), wrapped_number(other)); }
+Tensor where_scalar_self(const Tensor& condition, const Scalar& self, const Tensor& other) {
+  return where(condition, wrapped_number(self), other);
+}
+Tensor where_scalar_other(const Tensor& condition, const Tensor& self, const Scalar& other) {
+  return where(condition, self, wrapped_number(other));
+}
+Tensor where_scalar(const Tensor& condition, const Scalar& self, const Scalar& other) {
+  return where(condition, wrapped_number(self), wrapped_number(other));
+}
 
 }  // namespace
 
 WEFT_OPERATOR(where_self) = {
     .schema = "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
-    .out = "aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
+    .out =
+        "aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&where_meta>(),
     .kernel = structured<&where_meta, &where_into, true>(),
     .scalar = &cpu::kWhere,
     .vjp = {.saves = inputs(0),
-            .rule = [](const Vjp& v) {
-              Tensor condition = v.input(0);
-              return Grads{Tensor(), v.wants(1) ? masked(v.grad(), condition) : Tensor(), v.wants(2) ? where(condition, Scalar(0), v.grad()) : Tensor()};
-            }},
+            .rule =
+                [](const Vjp& v) {
+                  Tensor condition = v.input(0);
+                  return Grads{Tensor(), v.wants(1) ? masked(v.grad(), condition) : Tensor(),
+                               v.wants(2) ? where(condition, Scalar(0), v.grad()) : Tensor()};
+                }},
     .batch = pointwise_batch,
-    .samples = [] {
-      return Samples{{"same_shape", {boolean({2, 3}), f64({2, 3}), f64({2, 3})}}, {"broadcast", {boolean({3}), f64({2, 1}), f64({})}}, {"mixed", {boolean({3}), f32({3}), i64({3})}}};
-    },
+    .samples =
+        [] {
+          return Samples{{"same_shape", {boolean({2, 3}), f64({2, 3}), f64({2, 3})}},
+                         {"broadcast", {boolean({3}), f64({2, 1}), f64({})}},
+                         {"mixed", {boolean({3}), f32({3}), i64({3})}}};
+        },
 };
 
 WEFT_OPERATOR(where_scalar_self) = {

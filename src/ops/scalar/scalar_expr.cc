@@ -75,10 +75,11 @@ double apply_unary(const ScalarNode& node, double x) {
   case ScalarOp::k_##name: \
     return std::name(x);
       WEFT_X(exp)
-      WEFT_X(exp2) WEFT_X(expm1) WEFT_X(log) WEFT_X(log2) WEFT_X(log10) WEFT_X(log1p) WEFT_X(sqrt) WEFT_X(sin)
-          WEFT_X(cos) WEFT_X(tan) WEFT_X(asin) WEFT_X(acos) WEFT_X(atan) WEFT_X(sinh) WEFT_X(cosh)
-              WEFT_X(tanh) WEFT_X(asinh) WEFT_X(acosh) WEFT_X(atanh) WEFT_X(erf) WEFT_X(erfc) WEFT_X(floor)
-                  WEFT_X(ceil) WEFT_X(trunc)
+      WEFT_X(exp2)
+      WEFT_X(expm1) WEFT_X(log) WEFT_X(log2) WEFT_X(log10) WEFT_X(log1p) WEFT_X(sqrt) WEFT_X(sin) WEFT_X(cos)
+          WEFT_X(tan) WEFT_X(asin) WEFT_X(acos) WEFT_X(atan) WEFT_X(sinh) WEFT_X(cosh) WEFT_X(tanh)
+              WEFT_X(asinh) WEFT_X(acosh) WEFT_X(atanh) WEFT_X(erf) WEFT_X(erfc) WEFT_X(floor) WEFT_X(ceil)
+                  WEFT_X(trunc)
 #undef WEFT_X
                       default : break;
   }

@@ -12,16 +12,18 @@
 // The third use of a functor: called with expressions it yields its own formula, the code generator's input.
 namespace weft::scalar {
 
-#define WEFT_SCALAR_UNARY(X)                                                                                \
-  X(neg)                                                                                                    \
-  X(abs) X(bit_not) X(logical_not) X(is_nan) X(is_infinite) X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10) \
-      X(log1p) X(sqrt) X(rsqrt) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh)        \
-          X(asinh) X(acosh) X(atanh) X(sigmoid) X(erf) X(erfc) X(normal_cdf) X(floor) X(ceil) X(trunc)      \
+#define WEFT_SCALAR_UNARY(X)                                                                           \
+  X(neg)                                                                                               \
+  X(abs)                                                                                               \
+  X(bit_not) X(logical_not) X(is_nan) X(is_infinite) X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10)   \
+      X(log1p) X(sqrt) X(rsqrt) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) X(cosh) X(tanh)   \
+          X(asinh) X(acosh) X(atanh) X(sigmoid) X(erf) X(erfc) X(normal_cdf) X(floor) X(ceil) X(trunc) \
               X(round)
-#define WEFT_SCALAR_BINARY(X)                                                                             \
-  X(add)                                                                                                  \
-  X(sub) X(mul) X(div) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(bit_and) X(bit_or) X(bit_xor) X(logical_and) \
-      X(logical_or) X(logical_xor) X(maximum) X(minimum) X(copysign) X(hypot) X(atan2) X(fmod) X(pow)     \
+#define WEFT_SCALAR_BINARY(X)                                                                         \
+  X(add)                                                                                              \
+  X(sub)                                                                                              \
+  X(mul) X(div) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(bit_and) X(bit_or) X(bit_xor) X(logical_and)    \
+      X(logical_or) X(logical_xor) X(maximum) X(minimum) X(copysign) X(hypot) X(atan2) X(fmod) X(pow) \
           X(floor_div) X(trunc_div) X(floor_mod) X(trunc_mod)
 
 enum class ScalarOp : uint8_t {
@@ -129,7 +131,8 @@ struct Expr {
 #define WEFT_X(symbol, name) \
   friend Expr operator symbol(const Expr& a, const Expr& b) { return make(ScalarOp::k_##name, a, b); }
   WEFT_X(+, add)
-  WEFT_X(-, sub) WEFT_X(*, mul) WEFT_X(/, div) WEFT_X(&, bit_and) WEFT_X(|, bit_or) WEFT_X(^, bit_xor)
+  WEFT_X(-, sub)
+  WEFT_X(*, mul) WEFT_X(/, div) WEFT_X(&, bit_and) WEFT_X(|, bit_or) WEFT_X(^, bit_xor)
 #undef WEFT_X
 #define WEFT_X(symbol, name) \
   friend MaskExpr operator symbol(const Expr& a, const Expr& b) { return compare(ScalarOp::k_##name, a, b); }
@@ -144,10 +147,11 @@ struct Expr {
 #define WEFT_X(name) \
   friend Expr name(const Expr& a) { return make(ScalarOp::k_##name, a); }
   WEFT_X(abs)
-  WEFT_X(exp) WEFT_X(exp2) WEFT_X(expm1) WEFT_X(log) WEFT_X(log2) WEFT_X(log10) WEFT_X(log1p) WEFT_X(sqrt)
-      WEFT_X(rsqrt) WEFT_X(sin) WEFT_X(cos) WEFT_X(tan) WEFT_X(asin) WEFT_X(acos) WEFT_X(atan) WEFT_X(sinh)
-          WEFT_X(cosh) WEFT_X(tanh) WEFT_X(asinh) WEFT_X(acosh) WEFT_X(atanh) WEFT_X(sigmoid) WEFT_X(erf)
-              WEFT_X(erfc) WEFT_X(normal_cdf) WEFT_X(floor) WEFT_X(ceil) WEFT_X(trunc) WEFT_X(round)
+  WEFT_X(exp)
+  WEFT_X(exp2) WEFT_X(expm1) WEFT_X(log) WEFT_X(log2) WEFT_X(log10) WEFT_X(log1p) WEFT_X(sqrt) WEFT_X(rsqrt)
+      WEFT_X(sin) WEFT_X(cos) WEFT_X(tan) WEFT_X(asin) WEFT_X(acos) WEFT_X(atan) WEFT_X(sinh) WEFT_X(cosh)
+          WEFT_X(tanh) WEFT_X(asinh) WEFT_X(acosh) WEFT_X(atanh) WEFT_X(sigmoid) WEFT_X(erf) WEFT_X(erfc)
+              WEFT_X(normal_cdf) WEFT_X(floor) WEFT_X(ceil) WEFT_X(trunc) WEFT_X(round)
 #undef WEFT_X
 #define WEFT_X(name) \
   friend Expr name(const Expr& a, const Expr& b) { return make(ScalarOp::k_##name, a, b); }

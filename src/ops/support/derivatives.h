@@ -2,8 +2,8 @@
 
 #include "weft/ops/op_def.h"
 
-// What derivative formulas share. All of it is made of operators, so that formulas can be captured, batched and
-// differentiated again.
+// What derivative formulas share. All of it is made of operators, so that formulas can be captured, batched
+// and differentiated again.
 
 namespace weft {
 

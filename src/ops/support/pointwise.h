@@ -14,7 +14,8 @@ void run_pointwise(const cpu::PointwiseKernel& kernel, DType compute, const Tens
                    std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params = {});
 // The same with two results.
 void run_pointwise2(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out0, const Tensor& out1,
-                    std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params = {});
+                    std::initializer_list<const Tensor*> inputs,
+                    std::span<const cpu::ParamValue> params = {});
 cpu::ParamValue param_of(const Scalar& number, DType compute);
 
 // A 0-dim tensor that stands for a number: weak in type promotion.
@@ -42,8 +43,12 @@ struct Unary {
     require_supported(kernel, type);
     return type;
   }
-  static TensorSpec meta(const Tensor& self) { return pointwise_spec({&self}, kernel.result_dtype(compute(self))); }
-  static void into(const Tensor& self, const Tensor& out) { run_pointwise(kernel, compute(self), out, {&self}); }
+  static TensorSpec meta(const Tensor& self) {
+    return pointwise_spec({&self}, kernel.result_dtype(compute(self)));
+  }
+  static void into(const Tensor& self, const Tensor& out) {
+    run_pointwise(kernel, compute(self), out, {&self});
+  }
   static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }
   static constexpr Function meta_function() { return function<&meta>(); }
 };

@@ -28,7 +28,8 @@ void run_reduction(const cpu::ReductionKernel& kernel, DType compute, const Tens
     operands.push_back({static_cast<char*>(output->raw_data()), output->dtype(), strides.back().data()});
   }
   IntSpan sizes = self.plain_sizes();
-  cpu::run_reduction(kernel, compute, {static_cast<char*>(self.raw_data()), self.dtype(), self.plain_strides().data()},
+  cpu::run_reduction(kernel, compute,
+                     {static_cast<char*>(self.raw_data()), self.dtype(), self.plain_strides().data()},
                      {operands.data(), operands.size()}, {sizes.data(), sizes.size()}, mask, param);
 }
 

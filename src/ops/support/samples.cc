@@ -21,7 +21,8 @@ Tensor make(SymIntSpan sizes, DType dtype, double low, double high) {
     T* data = static_cast<T*>(tensor.raw_data());
     for (int64_t i = 0; i < tensor.plain_numel(); ++i) {
       double value = low + (high - low) * spread(i);
-      if constexpr (requires(T t) { t.re; }) data[i] = T(Complex<double>(value, low + (high - low) * spread(i + 7919)));
+      if constexpr (requires(T t) { t.re; })
+        data[i] = T(Complex<double>(value, low + (high - low) * spread(i + 7919)));
       else data[i] = Scalar(value).to<T>();
     }
   });

@@ -2,7 +2,8 @@
 
 #include "weft/ops/op_def.h"
 
-// Small tensors for the samples beside operators: the same values in every run, spread around zero, no two equal.
+// Small tensors for the samples beside operators: the same values in every run, spread around zero, no two
+// equal.
 
 namespace weft::samples {
 

@@ -35,7 +35,8 @@ TypePromotion& TypePromotion::add_dimensioned(DType dtype) {
 
 TypePromotion& TypePromotion::add(const Tensor& tensor) {
   if (!tensor.defined()) return *this;
-  if (tensor.flags() & tensor_flag::kWrappedNumber) wrapped_ = promoted(wrapped_, number_type(tensor.dtype()));
+  if (tensor.flags() & tensor_flag::kWrappedNumber)
+    wrapped_ = promoted(wrapped_, number_type(tensor.dtype()));
   else if (tensor.dim() == 0) zero_dim_ = promoted(zero_dim_, tensor.dtype());
   else dimensioned_ = promoted(dimensioned_, tensor.dtype());
   return *this;
@@ -46,7 +47,9 @@ TypePromotion& TypePromotion::add(const Scalar& number) {
   return *this;
 }
 
-DType TypePromotion::result() const { return combine(dimensioned_, combine(zero_dim_, wrapped_)).value_or(DType::kFloat32); }
+DType TypePromotion::result() const {
+  return combine(dimensioned_, combine(zero_dim_, wrapped_)).value_or(DType::kFloat32);
+}
 
 bool can_cast(DType from, DType to) {
   if (is_complex(from) && !is_complex(to)) return false;

@@ -4,8 +4,8 @@
 
 namespace weft {
 
-// The common type of operands, as PyTorch decides it: tensors with dims outweigh 0-dim tensors, which outweigh
-// C++ numbers, unless the lighter kind is of a higher category (bool < integer < real < complex).
+// The common type of operands, as PyTorch decides it: tensors with dims outweigh 0-dim tensors, which
+// outweigh C++ numbers, unless the lighter kind is of a higher category (bool < integer < real < complex).
 class TypePromotion {
  public:
   TypePromotion& add(const Tensor& tensor);

@@ -14,13 +14,16 @@ SymInts infer_size(SymIntSpan size, const SymInt& numel) {
       inferred = d;
       continue;
     }
-    if (!size[d].is_symbolic()) require(size[d].plain() >= 0, "invalid shape dimension {} in {}", size[d].plain(), describe_sizes(size));
+    if (!size[d].is_symbolic())
+      require(size[d].plain() >= 0, "invalid shape dimension {} in {}", size[d].plain(),
+              describe_sizes(size));
     product = product * size[d];
   }
   bool plain = !numel.is_symbolic() && !product.is_symbolic();
   if (inferred) {
     require(!(plain && product.plain() == 0 && numel.plain() == 0),
-            "cannot reshape tensor of 0 elements into shape {} because the unspecified dimension size -1 can be any value and is ambiguous",
+            "cannot reshape tensor of 0 elements into shape {} because the unspecified dimension size -1 can "
+            "be any value and is ambiguous",
             describe_sizes(size));
     bool fits = plain ? product.plain() != 0 && numel.plain() % product.plain() == 0 : true;
     if (!fits) fail("shape '{}' is invalid for input of size {}", describe_sizes(size), numel.to_string());
@@ -28,7 +31,9 @@ SymInts infer_size(SymIntSpan size, const SymInt& numel) {
     result[*inferred] = floor_div(numel, product);
     return result;
   }
-  if (plain) require(product.plain() == numel.plain(), "shape '{}' is invalid for input of size {}", describe_sizes(size), numel.plain());
+  if (plain)
+    require(product.plain() == numel.plain(), "shape '{}' is invalid for input of size {}",
+            describe_sizes(size), numel.plain());
   else check(product == numel, "a view must have as many elements as its tensor");
   return result;
 }
@@ -51,11 +56,15 @@ bool is_row_major(SymIntSpan sizes, SymIntSpan strides) {
 }  // namespace
 
 std::optional<SymInts> view_strides(SymIntSpan sizes, SymIntSpan strides, SymIntSpan target) {
-  // Sizes that only data can tell do not answer the questions below; memory without gaps can be seen as anything.
-  if ((is_undecided(sizes) || is_undecided(target)) && is_row_major(sizes, strides)) return contiguous_strides(target);
+  // Sizes that only data can tell do not answer the questions below; memory without gaps can be seen as
+  // anything.
+  if ((is_undecided(sizes) || is_undecided(target)) && is_row_major(sizes, strides))
+    return contiguous_strides(target);
   // PyTorch asks nothing for these two, so that the same guards appear.
-  bool flattens = target.size() == 1 && sizes.size() > 1, splits_once = target.size() == 2 && sizes.size() == 1;
-  if ((flattens || splits_once) && !sizes.is_plain() && is_row_major(sizes, strides)) return contiguous_strides(target);
+  bool flattens = target.size() == 1 && sizes.size() > 1,
+       splits_once = target.size() == 2 && sizes.size() == 1;
+  if ((flattens || splits_once) && !sizes.is_plain() && is_row_major(sizes, strides))
+    return contiguous_strides(target);
   SymInt numel = 1;
   for (const SymInt& size : sizes) numel = numel * size;
   if (guard_or(numel == 0, false)) {
@@ -79,9 +88,11 @@ std::optional<SymInts> view_strides(SymIntSpan sizes, SymIntSpan strides, SymInt
     auto k = static_cast<size_t>(d);
     chunk = chunk * sizes[k];
     // A chunk of memory ends where the next dim does not continue it.
-    bool ends = d == 0 || (!guard_or(sizes[k - 1] == 1, false) && !guard_or(strides[k - 1] == chunk * chunk_base, false));
+    bool ends = d == 0 || (!guard_or(sizes[k - 1] == 1, false) &&
+                           !guard_or(strides[k - 1] == chunk * chunk_base, false));
     if (!ends) continue;
-    while (at >= 0 && (guard_or(viewed < chunk, false) || guard_or(target[static_cast<size_t>(at)] == 1, false))) {
+    while (at >= 0 &&
+           (guard_or(viewed < chunk, false) || guard_or(target[static_cast<size_t>(at)] == 1, false))) {
       result[static_cast<size_t>(at)] = viewed * chunk_base;
       viewed = viewed * target[static_cast<size_t>(at)];
       --at;
@@ -113,7 +124,8 @@ SymInt clamp_position(const SymInt& position, const SymInt& size) {
 }
 }  // namespace
 
-SliceRange slice_range(const SymInt& size, const std::optional<SymInt>& start, const std::optional<SymInt>& end, const SymInt& step) {
+SliceRange slice_range(const SymInt& size, const std::optional<SymInt>& start,
+                       const std::optional<SymInt>& end, const SymInt& step) {
   if (!step.is_symbolic()) require(step.plain() > 0, "slice step must be positive, but got {}", step.plain());
   SymInt first = clamp_position(start.value_or(0), size);
   bool open = !end || (!end->is_symbolic() && end->plain() == INT64_MAX);

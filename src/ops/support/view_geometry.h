@@ -7,14 +7,15 @@ namespace weft {
 // `size` with a -1 replaced so that it holds `numel` elements; errors in PyTorch's words.
 SymInts infer_size(SymIntSpan size, const SymInt& numel);
 
-// The strides with which memory of (sizes, strides) can be seen as `target`, of as many elements; nothing when
-// it would need a copy.
+// The strides with which memory of (sizes, strides) can be seen as `target`, of as many elements; nothing
+// when it would need a copy.
 std::optional<SymInts> view_strides(SymIntSpan sizes, SymIntSpan strides, SymIntSpan target);
 
 // start, end and step of a slice brought into [0, size]; the length of the slice.
 struct SliceRange {
   SymInt start, length;
 };
-SliceRange slice_range(const SymInt& size, const std::optional<SymInt>& start, const std::optional<SymInt>& end, const SymInt& step);
+SliceRange slice_range(const SymInt& size, const std::optional<SymInt>& start,
+                       const std::optional<SymInt>& end, const SymInt& step);
 
 }  // namespace weft
