@@ -291,8 +291,6 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_kernel(const Tensor& gra
 
 // --- rules -----------------------------------------------------------------------------------------------
 
-Value ints(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
-
 Grads convolution_vjp(const Vjp& v) {
   auto stride = boxing::Unboxed<Sizes>(v.arg(3)), padding = boxing::Unboxed<Sizes>(v.arg(4)),
        dilation = boxing::Unboxed<Sizes>(v.arg(5)), extra = boxing::Unboxed<Sizes>(v.arg(7));

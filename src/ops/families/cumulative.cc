@@ -76,8 +76,6 @@ Batched flip_batch(const Batch& call) {
   return {flip(self, dims), {0}};
 }
 
-Value list(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
-
 }  // namespace
 
 WEFT_OPERATOR(cumsum) = {
@@ -121,9 +119,9 @@ WEFT_OPERATOR(flip) = {
     .batch = flip_batch,
     .samples =
         [] {
-          return Samples{{"last", {f64({3, 4}), list({-1})}},
-                         {"both", {transposed(f64({3, 4})), list({0, 1})}},
-                         {"none", {f64({3}), list({})}}};
+          return Samples{{"last", {f64({3, 4}), ints({-1})}},
+                         {"both", {transposed(f64({3, 4})), ints({0, 1})}},
+                         {"none", {f64({3}), ints({})}}};
         },
 };
 

@@ -162,7 +162,6 @@ Grads layer_norm_backward_vjp(const Vjp& v) {
   return {g_grad, g_input, Tensor(), Tensor(), g_weight, Tensor()};
 }
 
-Value ints(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
 Samples layer_samples() {
   return {{"affine", {f64({3, 4}), ints({4}), f64({4}), f64({4}), 1e-5}},
           {"plain", {f64({2, 3, 4}), ints({3, 4}), Value(), Value(), 1e-5}}};

@@ -308,7 +308,6 @@ Batched image_batch(const Batch& call) {
   return {Value::tuple(all), std::vector<int64_t>(all.size(), 0)};
 }
 
-Value ints(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
 Samples max_samples() {
   return {{"plain", {f64({1, 2, 5, 5}), ints({2, 2})}},
           {"padded", {f64({2, 4, 4}), ints({3, 3}), ints({2, 2}), ints({1, 1})}}};

@@ -218,12 +218,11 @@ Batched like_batch(const Batch& call) {
   return {weft::call(call.op(), args), {0}};
 }
 
-Value list(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
 Samples size_samples() {
-  return {{"matrix", {list({2, 3})}}, {"empty", {list({0})}}, {"double", {list({4}), kFloat64}}};
+  return {{"matrix", {ints({2, 3})}}, {"empty", {ints({0})}}, {"double", {ints({4}), kFloat64}}};
 }
 Samples generator_samples() {
-  return {{"own", {list({2, 3}), Generator(7)}}, {"default", {list({4}), Value(), kFloat64}}};
+  return {{"own", {ints({2, 3}), Generator(7)}}, {"default", {ints({4}), Value(), kFloat64}}};
 }
 Samples like_samples() { return {{"plain", {f32({2, 3})}}, {"transposed", {transposed(f64({3, 4}))}}}; }
 Samples like_generator_samples() { return {{"own", {f32({2, 3}), Generator(7)}}}; }
@@ -287,7 +286,7 @@ WEFT_OPERATOR(randint_low) = {
     .traits = kRandomFactory,
     .meta = function<&Integers::meta>(),
     .kernel = {.functional = function<&Integers::kernel>(), .out = function<&Integers::out>()},
-    .samples = [] { return Samples{{"plain", {-3, 5, list({2, 3})}}}; },
+    .samples = [] { return Samples{{"plain", {-3, 5, ints({2, 3})}}}; },
 };
 
 WEFT_OPERATOR(randint_low_generator) = {
@@ -301,7 +300,7 @@ WEFT_OPERATOR(randint_low_generator) = {
     .meta = function<&Integers::generator_meta>(),
     .kernel = {.functional = function<&Integers::with_generator>(),
                .out = function<&Integers::generator_out>()},
-    .samples = [] { return Samples{{"plain", {-3, 5, list({2, 3}), Generator(7)}}}; },
+    .samples = [] { return Samples{{"plain", {-3, 5, ints({2, 3}), Generator(7)}}}; },
 };
 
 WEFT_OPERATOR(randint) = {
@@ -311,7 +310,7 @@ WEFT_OPERATOR(randint) = {
     .out = "aten::randint.out(SymInt high, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kRandom | Traits::kFactory,
     .composite = {.functional = function<&Integers::below>(), .out = function<&Integers::below_out>()},
-    .samples = [] { return Samples{{"plain", {5, list({2, 3})}}}; },
+    .samples = [] { return Samples{{"plain", {5, ints({2, 3})}}}; },
 };
 
 WEFT_OPERATOR(randint_generator) = {
@@ -324,7 +323,7 @@ WEFT_OPERATOR(randint_generator) = {
     .traits = Traits::kRandom | Traits::kFactory,
     .composite = {.functional = function<&Integers::below_generator>(),
                   .out = function<&Integers::below_generator_out>()},
-    .samples = [] { return Samples{{"plain", {5, list({2, 3}), Generator(7)}}}; },
+    .samples = [] { return Samples{{"plain", {5, ints({2, 3}), Generator(7)}}}; },
 };
 
 WEFT_OPERATOR(rand_like) = {

@@ -179,7 +179,6 @@ Batched whole_truth_batch(const Batch& call) {
   return {every ? all(self, IntSpan(dims), false) : any(self, IntSpan(dims), false), {0}};
 }
 
-Value list(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
 Samples whole_samples() {
   return {{"matrix", {f64({3, 4})}},
           {"scalar", {f64({})}},
@@ -220,11 +219,11 @@ WEFT_OPERATOR(sum_dim) = {
     .batch = dims_batch<1>,
     .samples =
         [] {
-          return Samples{{"row", {f64({3, 4}), list({1})}},
-                         {"keep", {f64({3, 4}), list({0}), true}},
-                         {"both", {f64({2, 3, 4}), list({0, -1})}},
+          return Samples{{"row", {f64({3, 4}), ints({1})}},
+                         {"keep", {f64({3, 4}), ints({0}), true}},
+                         {"both", {f64({2, 3, 4}), ints({0, -1})}},
                          {"none", {f64({2, 3}), Value()}},
-                         {"integers", {i64({3}), list({0})}}};
+                         {"integers", {i64({3}), ints({0})}}};
         },
 };
 
@@ -265,8 +264,8 @@ WEFT_OPERATOR(mean_dim) = {
     .batch = dims_batch<1>,
     .samples =
         [] {
-          return Samples{{"row", {f64({3, 4}), list({1})}},
-                         {"keep", {f64({3, 4}), list({0}), true}},
+          return Samples{{"row", {f64({3, 4}), ints({1})}},
+                         {"keep", {f64({3, 4}), ints({0}), true}},
                          {"all", {f64({2, 3}), Value()}}};
         },
 };
@@ -281,10 +280,10 @@ WEFT_OPERATOR(amax) = {
     .batch = dims_batch<1>,
     .samples =
         [] {
-          return Samples{{"row", {f64({3, 4}), list({1})}},
-                         {"keep", {f64({3, 4}), list({0}), true}},
+          return Samples{{"row", {f64({3, 4}), ints({1})}},
+                         {"keep", {f64({3, 4}), ints({0}), true}},
                          {"all", {f64({2, 3})}},
-                         {"integers", {i64({2, 5}), list({-1})}}};
+                         {"integers", {i64({2, 5}), ints({-1})}}};
         },
 };
 
@@ -298,10 +297,10 @@ WEFT_OPERATOR(amin) = {
     .batch = dims_batch<1>,
     .samples =
         [] {
-          return Samples{{"row", {f64({3, 4}), list({1})}},
-                         {"keep", {f64({3, 4}), list({0}), true}},
+          return Samples{{"row", {f64({3, 4}), ints({1})}},
+                         {"keep", {f64({3, 4}), ints({0}), true}},
                          {"all", {f64({2, 3})}},
-                         {"integers", {i64({2, 5}), list({-1})}}};
+                         {"integers", {i64({2, 5}), ints({-1})}}};
         },
 };
 
@@ -334,7 +333,7 @@ WEFT_OPERATOR(all_dims) = {
     .meta = function<&All::dims_meta>(),
     .kernel = structured<&All::dims_meta, &All::dims_into>(),
     .batch = dims_batch<1>,
-    .samples = [] { return Samples{{"two", {boolean({2, 3, 4}), list({0, 2})}}}; },
+    .samples = [] { return Samples{{"two", {boolean({2, 3, 4}), ints({0, 2})}}}; },
 };
 
 WEFT_OPERATOR(sum_to_size) = {
@@ -342,9 +341,9 @@ WEFT_OPERATOR(sum_to_size) = {
     .composite = {.functional = function<&sum_to_size_composite>()},
     .samples =
         [] {
-          return Samples{{"leading", {f64({2, 3}), list({3})}},
-                         {"inner", {f64({2, 3}), list({2, 1})}},
-                         {"same", {f64({2}), list({2})}}};
+          return Samples{{"leading", {f64({2, 3}), ints({3})}},
+                         {"inner", {f64({2, 3}), ints({2, 1})}},
+                         {"same", {f64({2}), ints({2})}}};
         },
 };
 
@@ -377,7 +376,7 @@ WEFT_OPERATOR(any_dims) = {
     .meta = function<&Any::dims_meta>(),
     .kernel = structured<&Any::dims_meta, &Any::dims_into>(),
     .batch = dims_batch<1>,
-    .samples = [] { return Samples{{"two", {boolean({2, 3, 4}), list({0, 2})}}}; },
+    .samples = [] { return Samples{{"two", {boolean({2, 3, 4}), ints({0, 2})}}}; },
 };
 
 }  // namespace weft::ops

@@ -140,17 +140,16 @@ Grads spread_vjp(const Vjp& v) {
   return {total};
 }
 
-Value list(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
 Samples correction_samples() {
-  return {{"row", {f64({3, 4}), list({1})}},
-          {"keep", {f64({3, 4}), list({0}), 0, true}},
-          {"both", {f64({2, 3, 4}), list({0, -1}), 2}},
+  return {{"row", {f64({3, 4}), ints({1})}},
+          {"keep", {f64({3, 4}), ints({0}), 0, true}},
+          {"both", {f64({2, 3, 4}), ints({0, -1}), 2}},
           {"all", {f64({2, 3})}},
           {"half", {f64({5}), Value(), 0.5}},
-          {"complex", {c128({2, 3}), list({1})}}};
+          {"complex", {c128({2, 3}), ints({1})}}};
 }
 Samples along_samples() {
-  return {{"row", {f64({3, 4}), list({1})}}, {"biased", {f64({3, 4}), list({0}), false, true}}};
+  return {{"row", {f64({3, 4}), ints({1})}}, {"biased", {f64({3, 4}), ints({0}), false, true}}};
 }
 Samples whole_samples() { return {{"matrix", {f64({3, 4})}}, {"biased", {f64({3, 4}), false}}}; }
 

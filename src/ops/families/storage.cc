@@ -103,8 +103,6 @@ TensorSpec set_placed_meta(const Tensor& self, const Tensor&, const SymInt&, Sym
   return contiguous_spec(size, self.dtype(), self.device());
 }
 
-Value shape(std::initializer_list<int64_t> sizes) { return Value::list_of(std::vector<int64_t>(sizes)); }
-
 constexpr Traits kGeometry = Traits::kGeometry | Traits::kNotDifferentiable | Traits::kNotBatchable;
 
 }  // namespace
@@ -120,9 +118,7 @@ WEFT_OPERATOR(resize) = {
     .meta = function<&resize_meta>(),
     .kernel = {function<&resize_kernel>(), function<&resize_inplace>(), function<&resize_out>()},
     .samples =
-        [] {
-          return Samples{{"same", {f64({2, 3}), shape({2, 3})}}, {"smaller", {f64({2, 3}), shape({4})}}};
-        },
+        [] { return Samples{{"same", {f64({2, 3}), ints({2, 3})}}, {"smaller", {f64({2, 3}), ints({4})}}}; },
 };
 
 WEFT_OPERATOR(resize_as) = {
@@ -152,7 +148,7 @@ WEFT_OPERATOR(set_source_tensor_storage_offset) = {
     .traits = kGeometry,
     .meta = function<&set_placed_meta>(),
     .kernel = {.functional = function<&set_placed>()},
-    .samples = [] { return Samples{{"part", {f64({2}), f64({6}), 1, shape({2, 2}), shape({2, 1})}}}; },
+    .samples = [] { return Samples{{"part", {f64({2}), f64({6}), 1, ints({2, 2}), ints({2, 1})}}}; },
 };
 
 }  // namespace weft::ops

@@ -298,8 +298,6 @@ Tensor unbind_inverse(const Tensor& base, const Tensor& mutated, int64_t output,
   return select_scatter(base, mutated, dim, output);
 }
 
-Value list(std::initializer_list<int64_t> values) { return Value::list_of(std::vector<int64_t>(values)); }
-
 }  // namespace
 
 WEFT_OPERATOR(select_int) = {
@@ -329,7 +327,7 @@ WEFT_OPERATOR(select_backward) = {
     .vjp = {.rule =
                 [](const Vjp& v) { return Grads{select(v.grad(), v.arg<int64_t>(2), v.arg<SymInt>(3))}; }},
     .batch = part_backward_batch<2>,
-    .samples = [] { return Samples{{"row", {f64({4}), list({3, 4}), 0, 1}}}; },
+    .samples = [] { return Samples{{"row", {f64({4}), ints({3, 4}), 0, 1}}}; },
 };
 
 WEFT_OPERATOR(select_scatter) = {
@@ -394,7 +392,7 @@ WEFT_OPERATOR(slice_backward) = {
                                      v.arg<SymInt>(5))};
                 }},
     .batch = part_backward_batch<2>,
-    .samples = [] { return Samples{{"middle", {f64({3, 3}), list({5, 3}), 0, 1, 4, 1}}}; },
+    .samples = [] { return Samples{{"middle", {f64({3, 3}), ints({5, 3}), 0, 1, 4, 1}}}; },
 };
 
 WEFT_OPERATOR(slice_scatter) = {
@@ -450,7 +448,7 @@ WEFT_OPERATOR(split_sizes) = {
     .schema = "aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
     .traits = Traits::kMayAlias,
     .composite = {.functional = function<&split_sizes_composite>()},
-    .samples = [] { return Samples{{"plain", {f64({5, 2}), list({2, 3})}}}; },
+    .samples = [] { return Samples{{"plain", {f64({5, 2}), ints({2, 3})}}}; },
 };
 
 WEFT_OPERATOR(split_with_sizes) = {
@@ -468,8 +466,8 @@ WEFT_OPERATOR(split_with_sizes) = {
     .inverse = function<&split_with_sizes_inverse>(),
     .samples =
         [] {
-          return Samples{{"plain", {f64({5, 2}), list({2, 3})}},
-                         {"inner", {f64({2, 5}), list({1, 0, 4}), 1}}};
+          return Samples{{"plain", {f64({5, 2}), ints({2, 3})}},
+                         {"inner", {f64({2, 5}), ints({1, 0, 4}), 1}}};
         },
 };
 
@@ -540,7 +538,7 @@ WEFT_OPERATOR(diagonal_backward) = {
                   return Grads{diagonal(v.grad(), v.arg<int64_t>(2), v.arg<int64_t>(3), v.arg<int64_t>(4))};
                 }},
     .batch = part_backward_batch<3, 4>,
-    .samples = [] { return Samples{{"main", {f64({3}), list({3, 3}), 0, 0, 1}}}; },
+    .samples = [] { return Samples{{"main", {f64({3}), ints({3, 3}), 0, 0, 1}}}; },
 };
 
 WEFT_OPERATOR(diagonal_scatter) = {

@@ -16,6 +16,10 @@ inline Tensor positive(SymIntSpan sizes) { return make(sizes, kFloat64, 0.1, 2);
 // Integers in [low, high).
 Tensor i64(SymIntSpan sizes, int64_t low = -5, int64_t high = 6);
 Tensor boolean(SymIntSpan sizes);
+// A list of integers as an argument.
+inline Value ints(std::initializer_list<int64_t> values) {
+  return Value::list_of(std::vector<int64_t>(values));
+}
 // The tensor with its last two dims exchanged in memory: not contiguous, same values.
 Tensor transposed(const Tensor& tensor);
 

@@ -1,0 +1,205 @@
+// Memory seen with any sizes and strides, and its transposes.
+#include "ops/support/family.h"
+#include "ops/support/view_geometry.h"
+#include "ops/view_replay.h"
+
+namespace weft::ops {
+namespace {
+
+Tensor as_strided_kernel(const Tensor& self, SymIntSpan size, SymIntSpan stride,
+                         const std::optional<SymInt>& storage_offset) {
+  require(size.size() == stride.size(), "mismatch in length of strides and shape: {} and {}",
+          describe_sizes(size), describe_sizes(stride));
+  SymInt offset = storage_offset.value_or(self.storage_offset());
+  int64_t last = offset.is_symbolic() ? 0 : offset.plain();
+  require(last >= 0, "Tensor: invalid storage offset {}", last);
+  bool empty = false;
+  for (size_t d = 0; d < size.size(); ++d) {
+    if (size[d].is_symbolic() || stride[d].is_symbolic()) continue;
+    require(stride[d].plain() >= 0,
+            "as_strided: Negative strides are not supported at the moment, got strides: {}",
+            describe_sizes(stride));
+    require(size[d].plain() >= 0, "as_strided: negative size in {}", describe_sizes(size));
+    empty |= size[d].plain() == 0;
+    last += (size[d].plain() - 1) * stride[d].plain();
+  }
+  if (self.storage()->has_memory() && !empty)
+    require(static_cast<size_t>((last + 1) * item_size(self.dtype())) <= self.storage()->bytes(),
+            "setStorage: sizes {}, strides {}, storage offset {}, and itemsize {} requiring a storage size "
+            "of {} are out of bounds for storage of size {}",
+            describe_sizes(size), describe_sizes(stride), offset.to_string(), item_size(self.dtype()),
+            (last + 1) * item_size(self.dtype()), self.storage()->bytes());
+  return alias_with(self, size, stride, offset);
+}
+
+Tensor as_strided_inverse(const Tensor& base, const Tensor& mutated, SymIntSpan size, SymIntSpan stride,
+                          const std::optional<SymInt>& offset) {
+  return as_strided_scatter(base, mutated, size, stride, offset);
+}
+
+Tensor as_strided_scatter_kernel(const Tensor& self, const Tensor& src, SymIntSpan size, SymIntSpan stride,
+                                 const std::optional<SymInt>& offset) {
+  Tensor result = allocate({self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)});
+  copy_values(result, self);
+  Tensor target = as_strided_kernel(result, size, stride, offset);
+  require(same_sizes(target.sizes(), src.sizes()),
+          "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
+          describe_sizes(src.sizes()), describe_sizes(target.sizes()));
+  copy_values(target, src);
+  return result;
+}
+TensorSpec as_strided_scatter_meta(const Tensor& self, const Tensor&, SymIntSpan, SymIntSpan,
+                                   const std::optional<SymInt>&) {
+  return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
+}
+
+// Calls f(element number, position) for each element of a strided geometry, row-major.
+template <typename F>
+void for_each_position(IntSpan sizes, IntSpan strides, int64_t offset, F f) {
+  int64_t numel = 1;
+  for (int64_t size : sizes) numel *= size;
+  Ints index(sizes.size(), 0);
+  int64_t position = offset;
+  for (int64_t i = 0; i < numel; ++i) {
+    f(i, position);
+    for (size_t d = sizes.size(); d-- > 0;) {
+      position += strides[d];
+      if (++index[d] < sizes[d]) break;
+      position -= index[d] * strides[d];
+      index[d] = 0;
+    }
+  }
+}
+
+// The values of `self` in memory of these strides. Without a write where the strides are dense, so that
+// transforms can follow.
+Tensor with_strides(const Tensor& self, SymIntSpan sizes, SymIntSpan strides) {
+  Tensor dense = laid_out_as(self, SymInts(strides));
+  return same_sizes(dense.strides(), strides) ? dense : copy_(new_empty_strided(self, sizes, strides), self);
+}
+
+// The transpose of as_strided: each element of `grad` is added where the view read it. `offset` counts from
+// the input's first element. Where elements of the input share memory, each gets its share of the sum.
+Tensor as_strided_backward_kernel(const Tensor& grad, SymIntSpan input_size, SymIntSpan input_stride,
+                                  SymIntSpan size, SymIntSpan stride, const SymInt& offset) {
+  Tensor dense = grad.is_contiguous() ? grad : allocate_contiguous(grad.sizes(), grad.dtype());
+  if (!dense.is_same(grad)) copy_values(dense, grad);
+  Tensor result = allocate_contiguous(input_size, grad.dtype(), grad.device());
+  int64_t low = std::min<int64_t>(0, offset.plain()), high = offset.plain();
+  int64_t input_high = 0;
+  for (size_t d = 0; d < size.size(); ++d)
+    high += std::max<int64_t>(0, (size[d].plain() - 1) * stride[d].plain());
+  for (size_t d = 0; d < input_size.size(); ++d)
+    input_high += std::max<int64_t>(0, (input_size[d].plain() - 1) * input_stride[d].plain());
+  auto reach = static_cast<size_t>(std::max(high, input_high) - low + 1);
+  visit_dtype(grad.dtype(), [&]<typename T>() {
+    using Sum = std::conditional_t<std::same_as<T, Half> || std::same_as<T, BFloat16>, float, T>;
+    std::vector<Sum> sums(reach, Sum(0));
+    std::vector<int32_t> sharers(reach, 0);
+    const T* from = static_cast<const T*>(dense.raw_data());
+    T* to = static_cast<T*>(result.raw_data());
+    if constexpr (std::same_as<T, bool>) fail("as_strided_backward: bool has no gradient");
+    else {
+      for_each_position(size.plain(), stride.plain(), offset.plain() - low, [&](int64_t i, int64_t at) {
+        sums[static_cast<size_t>(at)] =
+            static_cast<Sum>(sums[static_cast<size_t>(at)] + static_cast<Sum>(from[i]));
+      });
+      for_each_position(input_size.plain(), input_stride.plain(), -low,
+                        [&](int64_t, int64_t at) { ++sharers[static_cast<size_t>(at)]; });
+      for_each_position(input_size.plain(), input_stride.plain(), -low, [&](int64_t i, int64_t at) {
+        double share = 1.0 / sharers[static_cast<size_t>(at)];
+        if constexpr (requires(Sum s) { s.re; })
+          to[i] = sums[static_cast<size_t>(at)] * Sum(static_cast<decltype(Sum::re)>(share));
+        else
+          to[i] =
+              static_cast<T>(static_cast<Sum>(static_cast<double>(sums[static_cast<size_t>(at)]) * share));
+      });
+    }
+  });
+  return result;
+}
+TensorSpec as_strided_backward_meta(const Tensor& grad, SymIntSpan input_size, SymIntSpan, SymIntSpan,
+                                    SymIntSpan, const SymInt&) {
+  return contiguous_spec(input_size, grad.dtype(), grad.device());
+}
+
+}  // namespace
+
+WEFT_OPERATOR(as_strided) = {
+    .schema =
+        "aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
+        "Tensor(a)",
+    .inplace =
+        "aten::as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
+        "Tensor(a!)",
+    .traits = Traits::kReadsStrides | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg |
+              Traits::kNotBatchable,
+    .meta = function<&as_strided_kernel>(),
+    .kernel = view_kernels<&as_strided_kernel>(),
+    .vjp = {.saves = sizes(0),
+            .rule =
+                [](const Vjp& v) {
+                  // The gradient lands where the view read, in a tensor of the input's own layout.
+                  const TensorShape& shape = v.shape(0);
+                  auto size = boxing::Unboxed<SymIntSpan>(v.arg(1)),
+                       stride = boxing::Unboxed<SymIntSpan>(v.arg(2));
+                  SymInt offset = v.arg<std::optional<SymInt>>(3).value_or(shape.offset);
+                  return Grads{as_strided_backward(v.grad(), shape.sizes, shape.strides, size.get(),
+                                                   stride.get(), offset - shape.offset)};
+                }},
+    .inverse = function<&as_strided_inverse>(),
+    .samples =
+        [] {
+          return Samples{{"diagonal", {f64({3, 3}), ints({3}), ints({4})}},
+                         {"overlapping", {f64({6}), ints({3, 2}), ints({1, 1}), 1}}};
+        },
+};
+
+WEFT_OPERATOR(as_strided_backward) = {
+    .schema =
+        "weft::as_strided_backward(Tensor grad, SymInt[] input_size, SymInt[] input_stride, SymInt[] size, "
+        "SymInt[] stride, SymInt offset) -> Tensor",
+    .traits = Traits::kLinear | Traits::kNotBatchable,
+    .meta = function<&as_strided_backward_meta>(),
+    .kernel = plain<&as_strided_backward_kernel>(),
+    .vjp = {.rule =
+                [](const Vjp& v) {
+                  // The transpose of a transpose: the view itself, of a gradient laid out as the input was.
+                  auto input_size = boxing::Unboxed<SymIntSpan>(v.arg(1)),
+                       input_stride = boxing::Unboxed<SymIntSpan>(v.arg(2));
+                  auto size = boxing::Unboxed<SymIntSpan>(v.arg(3)),
+                       stride = boxing::Unboxed<SymIntSpan>(v.arg(4));
+                  Tensor laid_out = with_strides(v.grad(), input_size.get(), input_stride.get());
+                  return Grads{as_strided(laid_out, size.get(), stride.get(), v.arg<SymInt>(5))};
+                }},
+    .samples =
+        [] {
+          return Samples{{"overlapping", {f64({3, 2}), ints({6}), ints({1}), ints({3, 2}), ints({1, 1}), 1}}};
+        },
+};
+
+WEFT_OPERATOR(as_strided_scatter) = {
+    .schema =
+        "aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
+        "storage_offset=None) -> Tensor",
+    .out =
+        "aten::as_strided_scatter.out(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
+        "storage_offset=None, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kNotBatchable,
+    .meta = function<&as_strided_scatter_meta>(),
+    .kernel = plain<&as_strided_scatter_kernel>(),
+    .vjp = {.saves = sizes(0),
+            .rule =
+                [](const Vjp& v) {
+                  auto size = boxing::Unboxed<SymIntSpan>(v.arg(2)),
+                       stride = boxing::Unboxed<SymIntSpan>(v.arg(3));
+                  auto offset = v.arg<std::optional<SymInt>>(4);
+                  Tensor grad = contiguous(v.grad());
+                  Tensor zero = new_zeros(grad, size.get());
+                  return Grads{as_strided_scatter(grad, zero, size.get(), stride.get(), offset),
+                               as_strided(grad, size.get(), stride.get(), offset)};
+                }},
+    .samples = [] { return Samples{{"diagonal", {f64({3, 3}), f64({3}), ints({3}), ints({4})}}}; },
+};
+
+}  // namespace weft::ops
