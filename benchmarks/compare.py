@@ -3,16 +3,14 @@
 import argparse
 import json
 import re
+import signal
 import subprocess
 import sys
-import time
 
 # Many short samples: on a machine that does other things too, some of them run undisturbed.
-SAMPLE_SECONDS = 0.003  # what one answer should take, at least
-CASE_SECONDS = 1.5  # what one case may take of each process, but for FEWEST_ROUNDS
+SAMPLE_SECONDS = 0.006  # what one answer should take, at least
+CASE_SECONDS = 0.6  # what one case may take of each process, but for FEWEST_ROUNDS
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 60
-# Workers of the one process that still spin would be timed with the other.
-PAUSE_SECONDS = 0.005
 
 # Rows made of two others: how the time of one grows, against its size. The goal is for weft's growth alone.
 GROWTH = {
@@ -47,9 +45,17 @@ class Server:
             line = self.process.stdout.readline().rstrip("\n")
         return cases
 
+    def set_threads(self, threads):
+        self.process.send_signal(signal.SIGCONT)
+        self.ask(f"threads {threads}")
+        self.process.send_signal(signal.SIGSTOP)
+
     def run(self, name, times):
         """Nanoseconds of one run, in the mean of so many."""
+        # Workers that still spin would be timed with the other process: whoever does not run is stopped.
+        self.process.send_signal(signal.SIGCONT)
         answer = self.ask(f"run {times} {name}")
+        self.process.send_signal(signal.SIGSTOP)
         try:
             return float(answer)
         except ValueError:
@@ -81,7 +87,6 @@ def compare(servers, name):
     spent = [0.0 for _ in servers]
     while len(samples[0]) < MOST_ROUNDS and (max(spent) < CASE_SECONDS or len(samples[0]) < FEWEST_ROUNDS):
         for i, server in enumerate(servers):
-            time.sleep(PAUSE_SECONDS)
             samples[i].append(server.run(name, times[i]))
             spent[i] += samples[i][-1] * times[i] / 1e9
     return [best_quarter(s) for s in samples]
@@ -143,12 +148,14 @@ def main():
     print(f"{'what':<60} {'weft':>9} {'peer':>9} {'ratio':>6} {'goal':>6}  met")
     for threads in options.threads or [1, 2]:
         for server in servers:
-            server.ask(f"threads {threads}")
+            server.set_threads(threads)
         for name in chosen:
             weft, peer = compare(servers, name)
             add(dict(what=name, threads=threads, unit="ns", weft=weft, peer=peer, ratio=weft / peer, goal=cases[name]))
         for row in growth_rows(list(rows), threads):
             add(row)
+    for server in servers:
+        server.process.kill()
     with open(options.output, "w") as file:
         json.dump(rows, file, indent=1)
     missed = sum(not row["met"] for row in rows)
