@@ -285,6 +285,14 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 int64_t multiplications(const ConvolutionShape& s) {
   return s.batch * s.groups * s.out_channels * s.patch() * s.out_size();
 }
+// Depthwise filters multiply little: there it is what they read and write that takes the time.
+int64_t work(const ConvolutionShape& s) {
+  constexpr int64_t kPerElement = 4;
+  int64_t in_size = 1;
+  for (int64_t size : s.in) in_size *= size;
+  const int64_t elements = s.batch * s.groups * (s.in_channels * in_size + s.out_channels * s.out_size());
+  return multiplications(s) + kPerElement * elements;
+}
 
 // The size of a block, from the sizes of the problem alone.
 Extent choose_blocks(const Problem& p) {
@@ -295,7 +303,7 @@ Extent choose_blocks(const Problem& p) {
   constexpr int64_t kWeightBytes = 1 << 20;
   const ConvolutionShape& s = p.shape;
   Extent block{s.batch, s.groups, s.in_channels, s.out_channels};
-  const int64_t blocks = std::clamp<int64_t>(multiplications(s) / kBlockWork, 1, kMostBlocks);
+  const int64_t blocks = std::clamp<int64_t>(work(s) / kBlockWork, 1, kMostBlocks);
   const bool cuts_batch = p.direction != Direction::kBackwardWeight;
   // Samples share nothing but weights: only where they are few are channels cut too.
   int64_t by_channels = !cuts_batch ? blocks : 2 * s.batch >= blocks ? 1 : ceil_div(blocks, s.batch);
