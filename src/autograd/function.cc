@@ -237,10 +237,4 @@ std::vector<Tensor> CustomNode::apply(std::vector<Tensor> grads) {
   return given;
 }
 
-std::vector<Tensor> run_backward_rule(CustomFunction& function, const FunctionContext& context,
-                                      const std::vector<Tensor>& grads) {
-  FunctionContext copy = context;
-  return function.backward(copy, grads);
-}
-
 }  // namespace weft::autograd

@@ -25,10 +25,6 @@ std::vector<Tensor> tensors_in(const Value& list);
 // The tensor of `own` that is `inner`, or stands for it; otherwise `inner` itself.
 Tensor own_tensor_for(const Tensor& inner, std::initializer_list<const std::vector<Tensor>*> own);
 
-// Backward of a function by itself, with `context` as forward left it: for rules that are not on a tape.
-std::vector<Tensor> run_backward_rule(CustomFunction& function, const FunctionContext& context,
-                                      const std::vector<Tensor>& grads);
-
 // The tape's entry for a call.
 class CustomNode final : public GradNode {
  public:

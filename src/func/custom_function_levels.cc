@@ -1,6 +1,7 @@
 // Custom autograd functions under vmap and jvp: each level applies a function of its own to the tensors below
 // it.
 #include "autograd/function.h"
+#include "func/transpose.h"
 #include "func/vmap_level.h"
 #include "ops/support/batching.h"
 #include "weft/base/error.h"
@@ -149,37 +150,21 @@ Tensors tangents_of(AppliedFunction& applied, const Tensors& results, const Tens
             applied.function->type_name(), given->size(), results.size());
     return *given;
   }
-  Tensors zeros;
-  std::vector<size_t> at;
-  for (size_t i = 0; i < results.size(); ++i) {
+  std::vector<bool> carried;
+  for (const Tensor& result : results) {
     const Tensors& constant = context.non_differentiable_;
     bool marked =
-        std::any_of(constant.begin(), constant.end(), [&](const Tensor& t) { return t.is_same(results[i]); });
-    if (marked || !results[i].defined() || !is_differentiable(results[i].dtype())) continue;
-    at.push_back(i);
-    zeros.push_back(zeros_like(results[i]));
+        std::any_of(constant.begin(), constant.end(), [&](const Tensor& t) { return t.is_same(result); });
+    carried.push_back(!marked && result.defined() && is_differentiable(result.dtype()));
   }
-  std::vector<size_t> kept;
   auto pull = [&](const Tensors& gradients) {
-    Tensors all(results.size()), defined;
-    for (size_t k = 0; k < at.size(); ++k) all[at[k]] = gradients[k];
-    for (size_t i = 0; i < all.size(); ++i)
+    Tensors all = gradients;
+    for (size_t i = 0; context.materialize_grads_ && i < all.size(); ++i)
       if (!all[i].defined() && results[i].defined()) all[i] = zeros_like(results[i]);
-    Tensors flat = autograd::run_backward_rule(*applied.function, context, all);
-    kept.clear();
-    for (size_t i = 0; i < flat.size(); ++i)
-      if (flat[i].defined() && tangents[i].defined()) {
-        kept.push_back(i);
-        defined.push_back(flat[i]);
-      }
-    return defined;
+    FunctionContext fresh = context;
+    return applied.function->backward(fresh, all);
   };
-  auto [grads, push] = func::vjp_of(pull, zeros);
-  Tensors chosen;
-  for (size_t i : kept) chosen.push_back(tangents[i]);
-  Tensors pushed = push(chosen), all(results.size());
-  for (size_t k = 0; k < at.size(); ++k) all[at[k]] = pushed[k];
-  return all;
+  return transpose_pullback(pull, results, carried, tangents);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "autograd/engine.h"
 #include "autograd/op_node.h"
 #include "func/level.h"
+#include "func/transpose.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
 
@@ -98,51 +99,20 @@ bool carries(const Operator& op, const Tensor& result, size_t i) {
          (i >= 32 || (op.def().vjp.differentiable_results >> i & 1));
 }
 
-// The vjp is linear in the gradient u: u -> sum_i J_i^T u. Its transpose, applied to the tangents, is the
-// jvp. So run the rule on a gradient that is itself being differentiated, and pull the tangents back through
-// it.
 std::vector<Tensor> transpose_vjp(const TangentCall& call) {
   const Operator& op = call.op();
   std::vector<Tensor> results = results_of(call.result()), tangents = call.flat_tangents();
+  std::vector<bool> wanted, carried;
+  for (const Tensor& tangent : tangents) wanted.push_back(tangent.defined());
+  for (size_t i = 0; i < results.size(); ++i) carried.push_back(carries(op, results[i], i));
   auto pull = [&](const std::vector<Tensor>& gradients) {
     Ref<OpNode> node(new OpNode(op, call.args()));
-    std::vector<bool> wanted;
-    for (const Tensor& tangent : tangents) wanted.push_back(tangent.defined());
     node->want(wanted);
     node->save_inputs(call.args());
     node->save_outputs(call.result(), false);
-    std::vector<Tensor> all(results.size());
-    for (size_t i = 0, k = 0; i < results.size(); ++i)
-      if (carries(op, results[i], i)) all[i] = gradients[k++];
-    return node->apply(all);
+    return node->apply(gradients);
   };
-  std::vector<Tensor> zeros;
-  for (size_t i = 0; i < results.size(); ++i)
-    if (carries(op, results[i], i)) zeros.push_back(zeros_like(results[i]));
-  std::vector<size_t> kept;
-  auto [grads, push] = func::vjp_of(
-      [&](const std::vector<Tensor>& gradients) {
-        std::vector<Tensor> flat = pull(gradients), defined;
-        kept.clear();
-        for (size_t i = 0; i < flat.size(); ++i)
-          if (flat[i].defined() && tangents[i].defined()) {
-            kept.push_back(i);
-            defined.push_back(flat[i]);
-          }
-        return defined;
-      },
-      zeros);
-  std::vector<Tensor> pulled_tangents;
-  for (size_t k = 0; k < kept.size(); ++k) {
-    const Tensor& tangent = tangents[kept[k]];
-    // A rule may answer with the broadcast sizes of the result; autograd would sum them, so the transpose
-    // expands.
-    pulled_tangents.push_back(expand(tangent, grads[k].sizes()).to(grads[k].dtype()));
-  }
-  std::vector<Tensor> pushed = push(pulled_tangents), all(results.size());
-  for (size_t i = 0, k = 0; i < results.size(); ++i)
-    if (carries(op, results[i], i)) all[i] = pushed[k++];
-  return all;
+  return transpose_pullback(pull, results, carried, tangents);
 }
 
 std::vector<Tensor> tangents_of(const TangentCall& call) {

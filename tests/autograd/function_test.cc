@@ -288,6 +288,19 @@ TEST(CustomFunctionLayers, ForwardModeByItsRuleOrByTransposingBackward) {
                     func::jacrev([](const Tensor& t) { return FiveX::apply(t); })(x)));
 }
 
+// A backward may answer with the sizes of the result for an input that was broadcast: reverse mode sums,
+// forward mode expands.
+struct Plus : Function<Plus> {
+  static Tensor forward(FunctionContext&, const Tensor& x, const Tensor& y) { return x + y; }
+  static Tensors backward(FunctionContext&, const Tensors& grads) { return {grads[0], grads[0] * 3}; }
+};
+
+TEST(CustomFunctionLayers, BroadcastGradientsFitBothModes) {
+  Tensor x = ramp({2, 3}), y = ramp({3});
+  auto of_y = [&](const Tensor& t) { return Plus::apply(x, t); };
+  EXPECT_TRUE(close(func::jacfwd(of_y)(y), func::jacrev(of_y)(y)));
+}
+
 TEST(CustomFunctionLayers, TheUpperRecorderSeesOneCallTheLowerOneItsParts) {
   Tensor x = vec({1}).set_requires_grad();
   Recorder upper, lower;

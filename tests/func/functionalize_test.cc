@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "support/expect_error.h"
+#include "support/recorded.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
 #include "weft/ops/define.h"
@@ -25,14 +26,9 @@ using testing::ramp;
 using testing::values;
 using testing::vec;
 
-std::vector<std::string> recorded(const std::function<void()>& f,
-                                  Recorder::Position position = Recorder::Position::kLower) {
-  Recorder recorder;
-  {
-    RecorderScope scope(recorder, position);
-    f();
-  }
-  return recorder.names();
+// What comes to the bottom.
+std::vector<std::string> recorded(FunctionRef<void()> f) {
+  return testing::recorded(Recorder::Position::kLower, f);
 }
 
 bool any_mutation(const std::vector<std::string>& names) {
@@ -105,6 +101,15 @@ TEST(Functionalize, StridesAreThoseOfTheProgram) {
   flat.select(0, 0).zero_();
   w.t().select(0, 0).select(0, 1).fill_(5);
   EXPECT_EQ(func::from_functional(flat).select(0, 3).item().to_double(), 5);
+}
+
+TEST(Functionalize, MemorySeenAsAnotherTypeFollows) {
+  Tensor w = lower(ramp({2, 4})), eager = ramp({2, 4});
+  w.t().mul_(2);  // leaves other strides below
+  w.view(kInt64).select(0, 1).zero_();
+  eager.mul_(2);
+  eager.select(0, 1).zero_();
+  EXPECT_TRUE(close(func::from_functional(w), eager));
 }
 
 TEST(Functionalize, OutFormsAndFactories) {
@@ -228,12 +233,10 @@ TEST(FunctionalizeLower, WrappersSitInsideExtensions) {
 
 TEST(FunctionalizeUpper, KeepsCompositesThatNeitherAliasNorWrite) {
   Tensor x = func::to_functional(ramp({2, 3}), FunctionalPosition::kUpper), weight = ramp({4, 3});
-  auto names = recorded(
-      [&] {
-        Tensor y = linear(x, weight);
-        y.reshape({8}).add_(1);
-      },
-      Recorder::Position::kUpper);
+  auto names = testing::recorded(Recorder::Position::kUpper, [&] {
+    Tensor y = linear(x, weight);
+    y.reshape({8}).add_(1);
+  });
   EXPECT_EQ(names[0], "aten::linear");
   EXPECT_THAT(names, Contains("aten::add.Scalar"));
   EXPECT_THAT(names, ::testing::Not(Contains("aten::reshape")));

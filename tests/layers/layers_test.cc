@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "support/expect_error.h"
+#include "support/recorded.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
 #include "weft/func/func.h"
@@ -21,18 +22,10 @@ using testing::close;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::ramp;
+using testing::recorded;
 using testing::values;
 using testing::vec;
 using Position = Recorder::Position;
-
-std::vector<std::string> recorded(Position position, const std::function<void()>& f) {
-  Recorder recorder;
-  {
-    RecorderScope scope(recorder, position);
-    f();
-  }
-  return recorder.names();
-}
 
 // --- recorder --------------------------------------------------------------------------------------------
 

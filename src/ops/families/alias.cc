@@ -126,7 +126,7 @@ WEFT_OPERATOR(lift_fresh) = {
 
 WEFT_OPERATOR(view_dtype) = {
     .schema = "aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)",
-    .traits = Traits::kView | Traits::kNotDifferentiable | Traits::kReadsConjNeg,
+    .traits = Traits::kReadsStrides | Traits::kView | Traits::kNotDifferentiable | Traits::kReadsConjNeg,
     .meta = function<&view_dtype_kernel>(),
     .kernel = {.functional = function<&view_dtype_kernel>()},
     .batch = view_dtype_batch,

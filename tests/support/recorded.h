@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "weft/base/function_ref.h"
+#include "weft/ops/recorder.h"
+
+namespace weft::testing {
+
+// The names of the operators that a recorder in this position sees of `f`.
+inline std::vector<std::string> recorded(Recorder::Position position, FunctionRef<void()> f) {
+  Recorder recorder;
+  {
+    RecorderScope scope(recorder, position);
+    f();
+  }
+  return recorder.names();
+}
+
+}  // namespace weft::testing
