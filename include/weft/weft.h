@@ -24,6 +24,7 @@
 #include "weft/sym/value_range.h"
 
 // core: tensors and values
+#include "weft/core/argument_names.h"
 #include "weft/core/callable.h"
 #include "weft/core/from_data.h"
 #include "weft/core/pytree.h"
@@ -49,6 +50,7 @@
 #include "weft/ops/op_def.h"
 #include "weft/ops/operator.h"
 #include "weft/ops/operators.h"
+#include "weft/ops/overloads.h"
 #include "weft/ops/recorder.h"
 #include "weft/ops/schema.h"
 
@@ -71,7 +73,12 @@
 
 // graph: programs as graphs
 #include "weft/graph/graph.h"
+#include "weft/graph/graph_module.h"
+#include "weft/graph/interpreter.h"
 #include "weft/graph/node.h"
+
+// capture: programs become graphs
+#include "weft/capture/make_graph.h"
 
 // io: files
 #include "weft/io/safetensors.h"

@@ -90,10 +90,10 @@ Tensor shallow_copy(const Tensor& tensor) {
 
 }  // namespace autograd
 
-NoGrad::NoGrad() : saved_(layer_state().grad_mode) { layer_state().grad_mode = false; }
-NoGrad::~NoGrad() { layer_state().grad_mode = saved_; }
-EnableGrad::EnableGrad() : saved_(layer_state().grad_mode) { layer_state().grad_mode = true; }
-EnableGrad::~EnableGrad() { layer_state().grad_mode = saved_; }
+NoGrad::NoGrad() : saved_(layer_state().grad_mode) { set_grad_mode(false); }
+NoGrad::~NoGrad() { set_grad_mode(saved_); }
+EnableGrad::EnableGrad() : saved_(layer_state().grad_mode) { set_grad_mode(true); }
+EnableGrad::~EnableGrad() { set_grad_mode(saved_); }
 bool is_grad_enabled() { return layer_state().grad_mode; }
 
 }  // namespace weft

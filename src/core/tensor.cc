@@ -11,6 +11,18 @@ SymInt Tensor::stride(int64_t dim) const {
   return strides()[static_cast<size_t>(normalize_dim(dim, this->dim()))];
 }
 
+constinit thread_local TensorWatcher* detail::tensor_watcher = nullptr;
+
+SymIntSpan Tensor::watched_sizes() const {
+  return detail::tensor_watcher ? detail::tensor_watcher->sizes(*impl_) : impl_->sizes();
+}
+SymInt Tensor::watched_numel() const {
+  return detail::tensor_watcher ? detail::tensor_watcher->numel(*impl_) : impl_->numel();
+}
+void Tensor::ask_watcher(const char* what) const {
+  if (detail::tensor_watcher) detail::tensor_watcher->about_to_read(*impl_, what);
+}
+
 void Tensor::refuse_symbolic() const {
   unsupported(
       "the sizes of {} are symbolic here, and plain integers were asked for; use sizes() instead of "

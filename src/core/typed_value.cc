@@ -95,3 +95,30 @@ void check_argument_count(size_t expected, size_t got) {
 }
 
 }  // namespace weft::detail
+
+namespace weft {
+namespace {
+
+struct Closure final : Callable {
+  Closure(ValueFunction f, const ArgumentNames* argument_names)
+      : function(std::move(f)), names(argument_names) {}
+  Value call(Args args) override { return function(args); }
+  const ArgumentNames* argument_names() const override { return names; }
+  ValueFunction function;
+  const ArgumentNames* names;
+};
+
+}  // namespace
+
+Ref<Callable> make_closure(ValueFunction f, const ArgumentNames* names) {
+  return make_ref<Closure>(std::move(f), names);
+}
+
+Value Callable::call(Args args, const Kwargs& kwargs) {
+  if (kwargs.empty()) return call(args);
+  require(argument_names() != nullptr, "{}: argument '{}' is given by name, but its arguments have no names",
+          type_name(), kwargs.front().first);
+  return call(argument_names()->bind(args, kwargs));
+}
+
+}  // namespace weft

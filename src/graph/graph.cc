@@ -31,6 +31,8 @@ Graph& Graph::operator=(Graph&& other) noexcept {
   std::swap(insert_before_, other.insert_before_);
   std::swap(size_, other.size_);
   std::swap(numbered_, other.numbered_);
+  ++version_;
+  ++other.version_;
   std::swap(names_, other.names_);
   for (Node& node : *this) node.graph_ = this;
   for (Node& node : other) node.graph_ = &other;
@@ -46,6 +48,7 @@ void Graph::insert(Node& node, Node* before) {
   (after ? after->next_ : first_) = &node;
   (before ? before->previous_ : last_) = &node;
   ++size_;
+  ++version_;
   // Appending keeps the numbers right; anything else does not.
   if (!before && numbered_) node.position_ = after ? after->position_ + 1 : 0;
   else numbered_ = false;
@@ -56,6 +59,7 @@ void Graph::unlink(Node& node) {
   (node.next_ ? node.next_->previous_ : last_) = node.previous_;
   node.next_ = node.previous_ = nullptr;
   --size_;
+  ++version_;
 }
 
 void Graph::number_nodes() const {
@@ -118,6 +122,11 @@ Node& Graph::placeholder(std::string_view name, std::optional<Value> default_val
 Node& Graph::get_attr(std::string_view path) { return create(NodeKind::kGetAttr, std::string(path), {}); }
 Node& Graph::call(Target function, ValueList args, Kwargs kwargs) {
   return create(NodeKind::kCallFunction, std::move(function), std::move(args), std::move(kwargs));
+}
+Node& Graph::call_function(std::string_view name, ValueList args, Kwargs kwargs) {
+  bool is_operator = name.find("::") != std::string_view::npos;
+  Target target = is_operator ? Target(operator_named(name)) : Target(python_function(name));
+  return call(std::move(target), std::move(args), std::move(kwargs));
 }
 Node& Graph::call_method(std::string_view method, ValueList args, Kwargs kwargs) {
   require(!args.empty(), "call_method: '{}' needs the value that it is called on as its first argument",
@@ -242,6 +251,7 @@ void Graph::legalize() {
   first_ = sorted.empty() ? nullptr : sorted.front();
   last_ = sorted.empty() ? nullptr : sorted.back();
   numbered_ = false;
+  ++version_;
 }
 
 void Graph::lint() const {

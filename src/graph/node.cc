@@ -76,7 +76,7 @@ void Users::remove(Node* node) {
 
 // --- nodes in values -------------------------------------------------------------------------------------
 
-Node* node_in(const Value& value) { return value.object_as<Node>(); }
+Node* node_in(const Value& value) { return static_cast<Node*>(value.object_of(ValueObject::Role::kNode)); }
 Value value_of(Node& node) { return Value(Ref<ValueObject>(&node)); }
 
 void for_each_node(const Value& value, FunctionRef<void(Node&)> f) {
@@ -105,7 +105,11 @@ Value map_nodes(const Value& value, FunctionRef<Value(Node&)> f) {
 // --- nodes -----------------------------------------------------------------------------------------------
 
 Node::Node(Graph& graph, NodeKind kind, std::string name, Target target)
-    : graph_(&graph), kind_(kind), name_(std::move(name)), target_(std::move(target)) {}
+    : ValueObject(Role::kNode),
+      graph_(&graph),
+      kind_(kind),
+      name_(std::move(name)),
+      target_(std::move(target)) {}
 Node::~Node() = default;
 
 const Value* Node::kwarg(std::string_view name) const {
@@ -123,6 +127,7 @@ void Node::check_foreign(const Value& value) const {
 }
 
 void Node::refresh_inputs() {
+  if (graph_) ++graph_->version_;
   std::vector<Node*> before = std::move(inputs_);
   inputs_.clear();
   std::unordered_set<const Node*> many;  // only for lists that are long enough to need it
@@ -142,6 +147,11 @@ void Node::refresh_inputs() {
   std::unordered_set<const Node*> kept(inputs_.begin(), inputs_.end());
   for (Node* input : before)
     if (!kept.contains(input)) input->users_.remove(this);
+}
+
+void Node::set_target(Target target) {
+  target_ = std::move(target);
+  if (graph_) ++graph_->version_;
 }
 
 void Node::set_args(ValueList args) {
@@ -222,6 +232,7 @@ void Node::move_after(Node& other) {
 
 bool Node::is_impure(bool random_is_impure) const {
   if (kind_ == NodeKind::kPlaceholder || kind_ == NodeKind::kOutput) return true;
+  if (target_.function()) return target_.function()->has_effect;
   const Operator* op = target_.op();
   if (!op) return kind_ == NodeKind::kCallModule;  // what a module does is not known
   return op->info().is_mutable || op->has(Traits::kEffectful) ||

@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/graph/node.h"
 #include "weft/ops/functions.h"
+#include "weft/ops/layers.h"
 #include "weft/ops/operators.h"
 
 namespace weft {
@@ -178,6 +179,77 @@ Value getitem(Args args) {
   return elements[static_cast<size_t>(at < 0 ? at + count : at)];
 }
 
+// --- symbolic numbers ------------------------------------------------------------------------------------
+
+Value pow_values(Args args) {
+  return arithmetic(
+      "operator.pow", args,
+      [](const Value& a, const Value& b) {
+        return with_number(
+            a, b, [](const Tensor& x, const Tensor& y) { return pow(x, y); },
+            [](const Tensor& x, const Scalar& y) { return pow(x, y); });
+      },
+      [](const SymInt& a, const SymInt& b) { return Value(pow(a, b)); },
+      [](const SymFloat& a, const SymFloat& b) { return Value(pow(a, b)); });
+}
+Value sym_min(Args args) {
+  check_count("torch.sym_min", args, 2);
+  if (all_int(args)) return min(args[0].to_sym_int(), args[1].to_sym_int());
+  return min(args[0].to_sym_float(), args[1].to_sym_float());
+}
+Value sym_max(Args args) {
+  check_count("torch.sym_max", args, 2);
+  if (all_int(args)) return max(args[0].to_sym_int(), args[1].to_sym_int());
+  return max(args[0].to_sym_float(), args[1].to_sym_float());
+}
+Value sym_ite_values(Args args) {
+  check_count("torch.sym_ite", args, 3);
+  return sym_ite(args[0].to_sym_bool(), args[1].to_sym_int(), args[2].to_sym_int());
+}
+Value sym_not_value(Args args) {
+  check_count("torch.sym_not", args, 1);
+  return !args[0].to_sym_bool();
+}
+Value sym_float_value(Args args) {
+  check_count("torch.sym_float", args, 1);
+  return args[0].to_sym_float();
+}
+template <SymInt (*round_to)(const SymFloat&)>
+Value rounded(Args args) {
+  check_count("math.floor", args, 1);
+  return round_to(args[0].to_sym_float());
+}
+Value sym_sqrt_value(Args args) {
+  check_count("torch.sym_sqrt", args, 1);
+  return sqrt(args[0].to_sym_float());
+}
+Value and_values(Args args) {
+  check_count("operator.and_", args, 2);
+  if (any_tensor(args)) return bitwise_and(as_tensor(args[0]), as_tensor(args[1]));
+  return args[0].to_sym_bool() & args[1].to_sym_bool();
+}
+Value or_values(Args args) {
+  check_count("operator.or_", args, 2);
+  return args[0].to_sym_bool() | args[1].to_sym_bool();
+}
+
+// --- what a program does beside computing ----------------------------------------------------------------
+
+Value set_grad_enabled(Args args) {
+  check_count("torch._C._set_grad_enabled", args, 1);
+  set_grad_mode(args[0].to_bool());
+  return {};
+}
+
+Value assert_value(Args args) {
+  check_count("torch._assert", args, 2);
+  bool holds = args[0].is_tensor() ? args[0].to_tensor().item().to_bool() : args[0].to_bool();
+  require(holds, "{}",
+          args[1].is_string() && !args[1].to_string_view().empty() ? args[1].to_string_view()
+                                                                   : "an assertion of the program failed");
+  return {};
+}
+
 constexpr PythonFunction kFunctions[] = {
     {"operator.add", "+", add_values},
     {"operator.sub", "-", sub_values},
@@ -193,6 +265,21 @@ constexpr PythonFunction kFunctions[] = {
     {"operator.ge", ">=", ge_values},
     {"operator.neg", "-", neg_value},
     {"operator.getitem", "[]", getitem},
+    {"operator.pow", "**", pow_values},
+    {"operator.and_", "&", and_values},
+    {"operator.or_", "|", or_values},
+    {"torch.sym_min", "", sym_min},
+    {"torch.sym_max", "", sym_max},
+    {"torch.sym_ite", "", sym_ite_values},
+    {"torch.sym_not", "", sym_not_value},
+    {"torch.sym_float", "", sym_float_value},
+    {"torch.sym_sqrt", "", sym_sqrt_value},
+    {"math.floor", "", rounded<sym_floor>},
+    {"math.ceil", "", rounded<sym_ceil>},
+    {"math.trunc", "", rounded<sym_trunc>},
+    {"round", "", rounded<sym_round>},
+    {"torch._C._set_grad_enabled", "", set_grad_enabled, true},
+    {"torch._assert", "", assert_value, true},
 };
 
 }  // namespace

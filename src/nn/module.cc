@@ -1,5 +1,9 @@
 #include "weft/nn/module.h"
 
+#include <cxxabi.h>
+
+#include <cstdlib>
+
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
 
@@ -10,7 +14,7 @@ namespace {
 template <typename F>
 void walk(ModuleState& state, const std::string& prefix, const F& f) {
   f(state, prefix);
-  for (auto& [name, child] : state.children) walk(*child, prefix + name + ".", f);
+  for (auto& child : state.children) walk(*child.state, prefix + child.name + ".", f);
 }
 
 // Gives the tensor other contents, seen through every handle to it.
@@ -31,7 +35,8 @@ void Module::check_new_name(const std::string& name) const {
   };
   for (const auto& entry : state_->parameters) taken(entry.first);
   for (const auto& entry : state_->buffers) taken(entry.name);
-  for (const auto& entry : state_->children) taken(entry.first);
+  for (const auto& entry : state_->children) taken(entry.name);
+  for (const auto& entry : state_->attributes) taken(entry.first);
 }
 
 Tensor Module::parameter(const std::string& name, Tensor tensor) {
@@ -47,9 +52,65 @@ Tensor Module::buffer(const std::string& name, Tensor tensor, bool persistent) {
   return tensor;
 }
 
-void Module::add_child(const std::string& name, const std::shared_ptr<ModuleState>& state) {
+void Module::add_child(ModuleState::Child child) {
+  check_new_name(child.name);
+  state_->children.push_back(std::move(child));
+}
+
+void Module::attribute(const std::string& name, Value value) {
   check_new_name(name);
-  state_->children.emplace_back(name, state);
+  state_->attributes.emplace_back(name, std::move(value));
+}
+
+namespace {
+
+const ModuleState::Child* find_child(const ModuleState& state, std::string_view name) {
+  for (const ModuleState::Child& child : state.children)
+    if (child.name == name) return &child;
+  return nullptr;
+}
+
+std::optional<Value> find_own(const ModuleState& state, std::string_view name) {
+  for (const auto& [own, tensor] : state.parameters)
+    if (own == name) return tensor;
+  for (const ModuleState::Buffer& buffer : state.buffers)
+    if (buffer.name == name) return buffer.tensor;
+  for (const auto& [own, value] : state.attributes)
+    if (own == name) return value;
+  return std::nullopt;
+}
+
+std::string names_in(const ModuleState& state) {
+  std::string names;
+  auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
+  for (const auto& entry : state.parameters) add(entry.first);
+  for (const auto& entry : state.buffers) add(entry.name);
+  for (const auto& entry : state.attributes) add(entry.first);
+  for (const auto& entry : state.children) add(entry.name);
+  return names;
+}
+
+}  // namespace
+
+Value Module::find(std::string_view path) const {
+  const ModuleState* state = state_.get();
+  std::string_view rest = path;
+  while (true) {
+    size_t dot = rest.find('.');
+    std::string_view name = rest.substr(0, dot);
+    const ModuleState::Child* child = find_child(*state, name);
+    if (dot == std::string_view::npos) {
+      if (std::optional<Value> own = find_own(*state, name)) return *own;
+      if (child && child->callable) return Ref<ValueObject>(child->callable);
+      if (child)
+        unsupported("'{}' cannot be called by name: its forward takes or gives types that no Value holds",
+                    path);
+    }
+    require(child != nullptr, "there is no '{}' in '{}' (looking for '{}'); there are [{}]", name,
+            state->class_name.empty() ? "Module" : state->class_name, path, names_in(*state));
+    state = child->state.get();
+    rest = rest.substr(dot + 1);
+  }
 }
 
 NamedTensors Module::named_parameters() const {
@@ -78,7 +139,7 @@ std::vector<Tensor> Module::parameters() const {
 
 std::vector<std::string> Module::child_names() const {
   std::vector<std::string> names;
-  for (const auto& entry : state_->children) names.push_back(entry.first);
+  for (const auto& entry : state_->children) names.push_back(entry.name);
   return names;
 }
 
@@ -159,6 +220,57 @@ uint64_t Module::register_forward_hook(ModuleState::PostHook hook) {
 void Module::remove_hook(uint64_t id) {
   state_->pre_hooks.erase(id);
   state_->post_hooks.erase(id);
+}
+
+// --- calls that someone watches --------------------------------------------------------------------------
+
+constinit thread_local ModuleObserver* ModuleObserver::current_ = nullptr;
+
+namespace {
+
+std::vector<Tensor> tensors_of(Args values) {
+  std::vector<Tensor> tensors;
+  for (const Value& value : values) {
+    if (!value.is_tensor())
+      unsupported("a module with hooks was called with {}; hooks know tensors only", value.kind_name());
+    tensors.push_back(value.to_tensor());
+  }
+  return tensors;
+}
+
+Value call_with_hooks(ModuleState& state, Args args, FunctionRef<Value(Args)> forward) {
+  if (state.pre_hooks.empty() && state.post_hooks.empty()) return forward(args);
+  std::vector<Tensor> inputs = tensors_of(args);
+  for (auto& [id, hook] : state.pre_hooks) hook(inputs);
+  ValueList changed(inputs.begin(), inputs.end());
+  Value result = forward(changed);
+  if (!result.is_tensor()) return result;
+  Tensor output = result.to_tensor();
+  for (auto& [id, hook] : state.post_hooks) hook(inputs, output);
+  return output;
+}
+
+}  // namespace
+
+Value Module::watched_call(const char* argument_names, ValueList args,
+                           FunctionRef<Value(Args)> forward) const {
+  // The module may be replaced or destroyed while it runs.
+  std::shared_ptr<ModuleState> state = state_;
+  auto run = [&](Args inner) { return call_with_hooks(*state, inner, forward); };
+  ModuleObserver* observer = ModuleObserver::current();
+  if (!observer) return run(args);
+  return observer->handle({state, ArgumentNames::of(argument_names), std::move(args), run});
+}
+
+std::string class_name_of(const std::type_info& type) {
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
+                                              std::free);
+  std::string name = status == 0 ? text.get() : type.name();
+  // Namespaces stand before the last "::" outside of template arguments.
+  name.resize(std::min(name.find('<'), name.size()));
+  size_t last = name.rfind("::");
+  return last == std::string::npos ? name : name.substr(last + 2);
 }
 
 }  // namespace weft::nn

@@ -133,6 +133,15 @@ Tensor FakeMode::fake_of(const Tensor& real, std::string_view source) const {
   return fake;
 }
 
+Tensor shape_only(const Tensor& tensor) {
+  const TensorImpl& from = *tensor.impl();
+  auto impl = make_ref<TensorImpl>(Storage::without_memory(from.storage()->bytes(), from.device()),
+                                   from.dtype(), from.device());
+  impl->set_geometry(from.sizes(), from.strides(), from.storage_offset());
+  impl->set_flags(layer::kFake);
+  return Tensor(std::move(impl));
+}
+
 Value run_meta(const Operator& op, Args args) {
   // Meta functions ask their questions by name; an implicit guard in one is a fault of ours.
   switch (op.form()) {

@@ -1,28 +1,24 @@
 #include "weft/ops/recorder.h"
 
+#include "weft/base/error.h"
+
 namespace weft {
 namespace {
 
 thread_local Recorder* upper = nullptr;
 thread_local Recorder* lower = nullptr;
 
-Value record(Recorder& recorder, uint32_t bit, const Operator& op, Args args) {
-  Value result;
-  {
+Value record(Recorder* recorder, uint32_t bit, const Operator& op, Args args) {
+  // Values of a recording carry its bit: they lead here even when it is over.
+  require(recorder != nullptr, "{}: an argument is a value of a capture that has ended; it has no data",
+          op.name());
+  return recorder->handle(op, args, [&](Args below) {
     MaskScope mask(layer::below(bit));
-    result = dispatch::redispatch(op, args);
-  }
-  recorder.calls.push_back({&op, {args.begin(), args.end()}, result});
-  return result;
+    return dispatch::redispatch(op, below);
+  });
 }
 
 }  // namespace
-
-std::vector<std::string> Recorder::names() const {
-  std::vector<std::string> all;
-  for (const RecordedCall& call : calls) all.emplace_back(call.op->name());
-  return all;
-}
 
 RecorderScope::RecorderScope(Recorder& recorder, Recorder::Position position)
     : slot_(position == Recorder::Position::kUpper ? &upper : &lower),
@@ -38,10 +34,25 @@ RecorderScope::~RecorderScope() {
 }
 
 Value layers::recorder_upper(const Operator& op, Args args) {
-  return record(*upper, layer::kRecorderUpper, op, args);
+  return record(upper, layer::kRecorderUpper, op, args);
 }
 Value layers::recorder_lower(const Operator& op, Args args) {
-  return record(*lower, layer::kRecorderLower, op, args);
+  return record(lower, layer::kRecorderLower, op, args);
+}
+void layers::note_grad_mode(bool enabled) noexcept {
+  if (upper) upper->grad_mode_changed(enabled);
+}
+
+Value CallList::handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) {
+  Value result = run(args);
+  calls.push_back({&op, {args.begin(), args.end()}, result});
+  return result;
+}
+
+std::vector<std::string> CallList::names() const {
+  std::vector<std::string> all;
+  for (const RecordedCall& call : calls) all.emplace_back(call.op->name());
+  return all;
 }
 
 }  // namespace weft

@@ -6,6 +6,7 @@
 #include "ops/user_operators.h"
 #include "weft/base/error.h"
 #include "weft/ops/operator.h"
+#include "weft/ops/overloads.h"
 
 namespace weft {
 namespace {
@@ -71,6 +72,7 @@ std::string_view name_in(const char* text) {
 
 struct Registry {
   std::unordered_map<std::string_view, const Operator*> by_name;
+  std::unordered_map<std::string_view, std::vector<const Operator*>> by_base;  // "aten::add"
   std::vector<const Operator*> in_order;
   std::mutex mutex;
 
@@ -78,7 +80,9 @@ struct Registry {
     for (size_t i = 0; i < detail::operator_count; ++i) add(detail::operator_table[i]);
   }
   void add(const Operator& op) {
-    by_name.emplace(name_in(op.schema_text()), &op);
+    std::string_view name = name_in(op.schema_text());
+    by_name.emplace(name, &op);
+    by_base[name.substr(0, name.find('.'))].push_back(&op);
     in_order.push_back(&op);
   }
 };
@@ -157,6 +161,13 @@ std::vector<const Operator*> all_operators() {
   Registry& r = registry();
   std::lock_guard lock(r.mutex);
   return r.in_order;
+}
+
+std::vector<const Operator*> overloads_of(std::string_view base) {
+  Registry& r = registry();
+  std::lock_guard lock(r.mutex);
+  auto found = r.by_base.find(base);
+  return found == r.by_base.end() ? std::vector<const Operator*>() : found->second;
 }
 
 void detail::register_operator(const Operator& op) {

@@ -303,7 +303,7 @@ TEST(CustomFunctionLayers, BroadcastGradientsFitBothModes) {
 
 TEST(CustomFunctionLayers, TheUpperRecorderSeesOneCallTheLowerOneItsParts) {
   Tensor x = vec({1}).set_requires_grad();
-  Recorder upper, lower;
+  CallList upper, lower;
   {
     RecorderScope scope(upper, Recorder::Position::kUpper);
     Exp::apply(x);

@@ -81,7 +81,7 @@ TEST(DefineOperator, RunsWithoutData) {
 }
 
 TEST(DefineOperator, IsRecordedAsOneCall) {
-  Recorder recorder;
+  CallList recorder;
   {
     RecorderScope scope(recorder, Recorder::Position::kLower);
     cube(vec({1}));
@@ -92,7 +92,7 @@ TEST(DefineOperator, IsRecordedAsOneCall) {
 TEST(DefineOperator, CompositesAreSeenInParts) {
   const Operator& twice = define_operator("mine::twice(Tensor x) -> Tensor",
                                           {.composite = [](const Tensor& x) { return x + x; }});
-  Recorder recorder;
+  CallList recorder;
   Tensor x = vec({1}).set_requires_grad();
   {
     RecorderScope scope(recorder, Recorder::Position::kLower);

@@ -58,7 +58,7 @@ TEST(RecorderTest, InPlaceAndViewsAreSeenAsCalled) {
 TEST(Journey2, VmapOfGradRecordsBatchedOperators) {
   Tensor x = ramp({4, 3});
   Tensor plain = func::vmap(func::grad([](const Tensor& t) { return (t * t).sum(); }))(x), traced;
-  Recorder recorder;
+  CallList recorder;
   {
     RecorderScope scope(recorder, Position::kLower);
     traced = func::vmap(func::grad([](const Tensor& t) { return (t * t).sum(); }))(x);

@@ -38,7 +38,7 @@ struct Seen {
   std::vector<std::string> upper, mode, lower;
 };
 Seen watch(const std::function<void()>& f) {
-  Recorder top, bottom;
+  CallList top, bottom;
   Counter counter;
   {
     RecorderScope upper(top, Recorder::Position::kUpper);
@@ -87,7 +87,7 @@ TEST(Reentry, BackwardInsideAHandlerStartsAtTheTop) {
   } mode;
   Tensor x = vec({1, 2}).set_requires_grad();
   mode.loss = (x * x).sum();
-  Recorder top;
+  CallList top;
   RecorderScope upper(top, Recorder::Position::kUpper);
   ModeScope scope(mode);
   zeros({1});

@@ -71,7 +71,7 @@ TEST(FunctionalCall, PerSampleGradientsOfAModule) {
 
 TEST(FunctionalCall, CompositesStayWholeForRecorders) {
   nn::Linear layer(3, 2);
-  Recorder recorder;
+  CallList recorder;
   {
     RecorderScope scope(recorder, Recorder::Position::kUpper);
     nn::functional_call(layer, {{"weight", zeros({2, 3})}}, zeros({1, 3}));

@@ -10,7 +10,7 @@ namespace weft::testing {
 
 // The names of the operators that a recorder in this position sees of `f`.
 inline std::vector<std::string> recorded(Recorder::Position position, FunctionRef<void()> f) {
-  Recorder recorder;
+  CallList recorder;
   {
     RecorderScope scope(recorder, position);
     f();

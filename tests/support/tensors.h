@@ -33,6 +33,8 @@ inline ::testing::AssertionResult close(const Tensor& got, const Tensor& wanted,
   return ::testing::AssertionSuccess();
 }
 
+inline void expect_equal(const Tensor& got, const Tensor& wanted) { EXPECT_TRUE(close(got, wanted, 0, 0)); }
+
 // Evenly spread values that do not repeat.
 inline Tensor ramp(SymIntSpan sizes, double low = -1, double high = 1) {
   Tensor t = empty(sizes, kFloat64);

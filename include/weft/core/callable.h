@@ -3,12 +3,31 @@
 #include <functional>
 #include <span>
 
+#include "weft/core/argument_names.h"
 #include "weft/core/typed_value.h"
 
 namespace weft {
 
 // A function of any signature, as those see it who know only Values.
-using ValueFunction = std::function<Value(std::span<const Value>)>;
+using ValueFunction = std::function<Value(Args)>;
+
+// A function as a Value: a closure, a module, a graph module, a branch of a conditional.
+class Callable : public ValueObject {
+ public:
+  Callable() noexcept : ValueObject(Role::kCallable) {}
+  virtual Value call(Args args) = 0;
+  // Null where nobody told.
+  virtual const ArgumentNames* argument_names() const { return nullptr; }
+  // Arguments by name go where the names say.
+  Value call(Args args, const Kwargs& kwargs);
+  std::string type_name() const override { return "function"; }
+};
+// Null when the Value is no function.
+inline Callable* callable_in(const Value& value) {
+  return static_cast<Callable*>(value.object_of(ValueObject::Role::kCallable));
+}
+// A function of Values as a Value; `names` must outlive it.
+Ref<Callable> make_closure(ValueFunction f, const ArgumentNames* names = nullptr);
 
 namespace detail {
 
@@ -35,14 +54,14 @@ decltype(auto) passed(Kept& kept) {
 void check_argument_count(size_t expected, size_t got);
 
 template <typename Argument>
-auto argument_at(std::span<const Value> arguments, size_t i) {
+auto argument_at(Args arguments, size_t i) {
   const Place place{nullptr, Place::Kind::kArgument, i};
   return value_at<typename KeptArgument<Argument>::Type>(arguments[i], &place);
 }
 
 template <typename Result, typename... Arguments>
 ValueFunction adapt(std::function<Result(Arguments...)> f) {
-  return [f = std::move(f)](std::span<const Value> values) -> Value {
+  return [f = std::move(f)](Args values) -> Value {
     check_argument_count(sizeof...(Arguments), values.size());
     return [&]<size_t... i>(std::index_sequence<i...>) -> Value {
       // Braces convert in order, so that the first wrong argument is the one reported.
@@ -55,6 +74,11 @@ ValueFunction adapt(std::function<Result(Arguments...)> f) {
       }
     }(std::index_sequence_for<Arguments...>());
   };
+}
+
+template <typename R>
+R result_of_call(const Value& value) {
+  if constexpr (!std::is_void_v<R>) return from_value<std::decay_t<R>>(value);
 }
 
 template <typename F>

@@ -30,15 +30,15 @@ class Tensor {
   bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
   uint32_t flags() const noexcept { return impl_ ? impl_->flags() : 0; }
 
-  DType dtype() const { return impl_->dtype(); }
-  Device device() const { return impl_->device(); }
-  int64_t dim() const { return impl_->dim(); }
-  SymIntSpan sizes() const { return impl_->sizes(); }
-  SymIntSpan strides() const { return impl_->strides(); }
+  DType dtype() const { return asked("dtype()").dtype(); }
+  Device device() const { return asked("device()").device(); }
+  int64_t dim() const { return asked("dim()").dim(); }
+  SymIntSpan sizes() const { return is_watched() ? watched_sizes() : impl_->sizes(); }
+  SymIntSpan strides() const { return asked("strides()").strides(); }
   // A dimension may be counted from the end (-1 is the last).
   SymInt size(int64_t dim) const;
   SymInt stride(int64_t dim) const;
-  SymInt numel() const { return impl_->numel(); }
+  SymInt numel() const { return is_watched() ? watched_numel() : impl_->numel(); }
   const SymInt& storage_offset() const { return impl_->storage_offset(); }
   bool is_symbolic() const { return impl_->is_symbolic(); }
   // The geometry as integers; an error when it is symbolic.
@@ -83,6 +83,18 @@ class Tensor {
 #include "weft/core/tensor_methods.inc"
 
  private:
+  bool is_watched() const {
+    if (impl_->flags() & tensor_flag::kWatched) [[unlikely]]
+      return true;
+    return false;
+  }
+  SymIntSpan watched_sizes() const;
+  SymInt watched_numel() const;
+  void ask_watcher(const char* what) const;
+  const TensorImpl& asked(const char* what) const {
+    if (is_watched()) ask_watcher(what);
+    return *impl_;
+  }
   const TensorImpl& require_plain() const {
     if (is_symbolic()) [[unlikely]]
       refuse_symbolic();

@@ -48,6 +48,7 @@ inline constexpr uint32_t kNegative = 1u << 17;       // the values are the nega
 inline constexpr uint32_t kSymbolic = 1u << 18;       // some size, stride or the offset is symbolic
 inline constexpr uint32_t kWrappedNumber = 1u << 19;  // made from a C++ number: weak in type promotion
 inline constexpr uint32_t kInference = 1u << 20;      // made under inference_mode: no version, no views
+inline constexpr uint32_t kWatched = 1u << 21;        // questions about its shape go to the TensorWatcher
 }  // namespace tensor_flag
 
 class Tensor;
@@ -68,8 +69,23 @@ struct TensorBox : RefCounted {
 };
 
 struct ViewStep;
+class TensorImpl;
+
+// Hears what the program asks of watched tensors. A trace answers with sizes that know where they come from;
+// a tensor that is only a name has no answer to some of the questions.
+class TensorWatcher {
+ public:
+  virtual ~TensorWatcher() = default;
+  virtual SymIntSpan sizes(const TensorImpl& tensor) = 0;
+  virtual SymInt numel(const TensorImpl& tensor) = 0;
+  // Before dtype, device, rank or strides ("dtype()", ...) are read: an error where they are not known.
+  virtual void about_to_read(const TensorImpl& tensor, const char* what) = 0;
+};
 
 namespace detail {
+// Whom watched tensors of this thread ask; null: they answer themselves.
+extern constinit thread_local TensorWatcher* tensor_watcher;
+
 // Flags that new tensors of this thread begin with.
 extern constinit thread_local uint32_t new_tensor_flags;
 }  // namespace detail

@@ -99,8 +99,19 @@ inline constexpr bool kNever = false;
 // How one type converts. `get` throws through `place` when the value is something else.
 template <typename T>
 struct Converter {
-  static_assert(kNever<T>, "this type does not convert to a Value; is WEFT_STRUCT missing?");
+  static constexpr bool kMissing = true;
+  static Value put(const T&) {
+    static_assert(kNever<T>, "this type does not convert to a Value; is WEFT_STRUCT missing?");
+    return {};
+  }
+  static T get(const Value& value, const Place*) {
+    static_assert(kNever<T>, "this type does not convert from a Value; is WEFT_STRUCT missing?");
+    return get(value, nullptr);
+  }
 };
+// Whether the type itself (of a container: the container) travels in Values.
+template <typename T>
+concept ConvertsToValue = std::is_void_v<T> || !requires { Converter<T>::kMissing; };
 
 template <typename T>
 T value_at(const Value& value, const Place* place) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,16 +19,26 @@ class Dict;
 // A C++ object that travels inside Values: a registered struct, a callable, a graph node, an opaque handle.
 class ValueObject : public RefCounted {
  public:
+  // What hot code tells apart without asking for the class.
+  enum class Role : uint8_t { kOther, kNode, kCallable };
+
+  explicit ValueObject(Role role = Role::kOther) noexcept : role_(role) {}
   virtual ~ValueObject();
+  Role role() const noexcept { return role_; }
   // What messages and printers call it.
   virtual std::string type_name() const = 0;
   // How a printed value shows it, and what two of them being equal means: by default the type's name, and
   // identity.
   virtual std::string to_string() const { return type_name(); }
   virtual bool equals(const ValueObject& other) const { return this == &other; }
+
+ private:
+  Role role_;
 };
 
 using ValueList = std::vector<Value>;
+// The arguments of a call.
+using Args = std::span<const Value>;
 
 // Anything that an operator, a graph or a pytree can hold: 16 bytes, shared by counting.
 class Value {
@@ -162,6 +173,12 @@ class Value {
   ValueList& mutable_elements();      // shared: changes are seen through every handle
   const Dict& to_dict() const;
   const Ref<ValueObject> to_object() const;
+  // The object if it plays this role, without touching its count; null otherwise.
+  ValueObject* object_of(ValueObject::Role role) const noexcept {
+    if (!is_object()) return nullptr;
+    auto* object = static_cast<ValueObject*>(payload_.counted);
+    return object->role() == role ? object : nullptr;
+  }
   template <typename T>
   T* object_as() const {
     return is_object() ? dynamic_cast<T*>(static_cast<ValueObject*>(payload_.counted)) : nullptr;

@@ -41,6 +41,8 @@ class Graph {
   Node& placeholder(std::string_view name, std::optional<Value> default_value = std::nullopt);
   Node& get_attr(std::string_view path);
   Node& call(Target function, ValueList args, Kwargs kwargs = {});
+  // The same with an operator or function by its name: "aten::relu", "operator.add".
+  Node& call_function(std::string_view name, ValueList args, Kwargs kwargs = {});
   Node& call_method(std::string_view method, ValueList args, Kwargs kwargs = {});
   Node& call_module(std::string_view path, ValueList args, Kwargs kwargs = {});
   Node& output(Value result);
@@ -108,6 +110,8 @@ class Graph {
   Value inline_graph(const Graph& other, std::span<const Value> inputs = {});
 
   Names& names() noexcept { return names_; }
+  // Goes up with every change: what was made from the graph knows whether it still holds.
+  uint64_t version() const noexcept { return version_; }
 
   // --- as text ---
 
@@ -120,6 +124,7 @@ class Graph {
 
  private:
   friend class Node;
+  friend class Program;
   void check_member(const Node& node, const char* what) const;
   void insert(Node& node, Node* before);
   void unlink(Node& node);
@@ -129,6 +134,7 @@ class Graph {
   Node* insert_before_ = nullptr;  // null: at the end
   size_t size_ = 0;
   mutable bool numbered_ = false;
+  uint64_t version_ = 0;
   Names names_;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/base/function_ref.h"
+#include "weft/core/argument_names.h"
 #include "weft/core/value.h"
 #include "weft/ops/operator.h"
 
@@ -26,6 +27,7 @@ struct PythonFunction {
   std::string_view name;    // "operator.getitem"
   std::string_view symbol;  // how code writes it: "+" for `a + b`; empty for a call
   Value (*run)(Args args);
+  bool has_effect = false;  // stays in a graph when nobody uses its result
 };
 // An error that lists near names when there is none.
 const PythonFunction& python_function(std::string_view name);
@@ -50,9 +52,6 @@ class Target {
   const PythonFunction* function_ = nullptr;
   std::string name_;
 };
-
-// Arguments by name, in the order they were given.
-using Kwargs = std::vector<std::pair<std::string, Value>>;
 
 // The nodes that use another one, in the order they began to.
 class Users {
@@ -107,7 +106,7 @@ class Node final : public ValueObject {
   Node* next() const noexcept { return next_; }
   Node* previous() const noexcept { return previous_; }
 
-  void set_target(Target target) { target_ = std::move(target); }
+  void set_target(Target target);
   void set_args(ValueList args);
   void set_arg(size_t i, Value value);
   void set_kwargs(Kwargs kwargs);
@@ -139,6 +138,7 @@ class Node final : public ValueObject {
 
  private:
   friend class Graph;
+  friend class Program;
   static bool nothing(const Node&) { return false; }
   Node(Graph& graph, NodeKind kind, std::string name, Target target);
   void check_foreign(const Value& value) const;

@@ -4,9 +4,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
+#include "weft/base/function_ref.h"
+#include "weft/core/callable.h"
 #include "weft/ops/operators.h"
 
 namespace weft::nn {
@@ -22,7 +25,15 @@ struct ModuleState {
   };
   std::vector<std::pair<std::string, Tensor>> parameters;
   std::vector<Buffer> buffers;
-  std::vector<std::pair<std::string, std::shared_ptr<ModuleState>>> children;
+  // A child with its class forgotten: whoever finds it by name can call it.
+  struct Child {
+    std::string name;
+    std::shared_ptr<ModuleState> state;
+    Ref<Callable> callable;  // null where forward has no signature that Values can follow
+  };
+  std::vector<Child> children;
+  std::vector<std::pair<std::string, Value>> attributes;  // anything else that has a name
+  std::string class_name;  // of the C++ type; empty until its owner or a capture tells
   bool training = true;
   using PreHook = std::function<void(std::vector<Tensor>& inputs)>;
   using PostHook = std::function<void(const std::vector<Tensor>& inputs, Tensor& output)>;
@@ -30,6 +41,91 @@ struct ModuleState {
   std::map<uint64_t, PostHook> post_hooks;
   uint64_t next_hook = 1;
 };
+
+// A call of a module as someone who watches it sees it.
+struct ModuleCall {
+  const std::shared_ptr<ModuleState>& module;
+  const ArgumentNames& names;
+  ValueList args;
+  // Runs the hooks and forward.
+  FunctionRef<Value(Args)> run;
+};
+
+// Hears of every call of a module on its thread: captures note where operators come from, or take the call
+// as a whole.
+class ModuleObserver {
+ public:
+  virtual ~ModuleObserver() = default;
+  virtual Value handle(const ModuleCall& call) = 0;
+  // Null: nobody watches.
+  static ModuleObserver* current() noexcept { return current_; }
+
+  class Scope {
+   public:
+    explicit Scope(ModuleObserver* observer) : saved_(std::exchange(current_, observer)) {}
+    ~Scope() { current_ = saved_; }
+    Scope(const Scope&) = delete;
+
+   private:
+    ModuleObserver* saved_;
+  };
+
+ private:
+  static constinit thread_local ModuleObserver* current_;
+};
+
+// "Net" for my::Net; template arguments are left out.
+std::string class_name_of(const std::type_info& type);
+
+namespace detail {
+
+// Calls f with Values as arguments of these types.
+template <typename R, typename... A, typename F>
+Value call_with(F& f, Args values) {
+  weft::detail::check_argument_count(sizeof...(A), values.size());
+  return [&]<size_t... i>(std::index_sequence<i...>) -> Value {
+    if constexpr (std::is_void_v<R>) {
+      f(weft::detail::argument_at<A>(values, i)...);
+      return {};
+    } else {
+      return to_value<std::decay_t<R>>(f(weft::detail::argument_at<A>(values, i)...));
+    }
+  }(std::index_sequence_for<A...>());
+}
+
+template <typename T>
+using Kept = typename weft::detail::KeptArgument<std::remove_cvref_t<T>>::Type;
+
+template <typename M, typename R, typename... A>
+Ref<Callable> erased_call_of(M module, R (M::*)(A...)) {
+  if constexpr (weft::detail::ConvertsToValue<std::decay_t<R>> &&
+                (weft::detail::ConvertsToValue<Kept<A>> && ...)) {
+    const ArgumentNames& names = ArgumentNames::of(M::argument_names());
+    auto f = [module, &names](Args given) mutable {
+      auto call = [&](auto&&... args) { return module(std::forward<decltype(args)>(args)...); };
+      return call_with<R, Kept<A>...>(call, names.bind(given));
+    };
+    return make_closure(std::move(f), &names);
+  }
+  return nullptr;
+}
+template <typename M, typename R, typename... A>
+Ref<Callable> erased_call_of(M module, R (M::*)(A...) const) {
+  return erased_call_of(std::move(module), static_cast<R (M::*)(A...)>(nullptr));
+}
+// A module as a function of Values; null where forward is not one function.
+template <typename M>
+Ref<Callable> erased_call(const M& module) {
+  if constexpr (requires { module.callable(); }) return module.callable();
+  else if constexpr (requires {
+                       erased_call_of(module, &M::forward);
+                       M::argument_names();
+                     })
+    return erased_call_of(module, &M::forward);
+  else return nullptr;
+}
+
+}  // namespace detail
 
 // A part of a model: parameters, buffers and other modules, under names. A user's module declares its parts
 // as members and a `forward`, and names the arguments of forward once:
@@ -48,6 +144,9 @@ class Module {
   NamedTensors named_buffers() const;
   std::vector<Tensor> parameters() const;
   std::vector<std::string> child_names() const;
+  // What the path leads to: a parameter or buffer, an attribute, a child as a function. An error that lists
+  // what is there instead.
+  Value find(std::string_view path) const;
 
   // Parameters and persistent buffers by name.
   NamedTensors state_dict() const;
@@ -75,46 +174,48 @@ class Module {
   // Each registers and returns what it is given.
   Tensor parameter(const std::string& name, Tensor tensor);
   Tensor buffer(const std::string& name, Tensor tensor, bool persistent = true);
+  void attribute(const std::string& name, Value value);
   template <typename M>
   M child(const std::string& name, M module) {
-    add_child(name, module.state());
+    if (module.state()->class_name.empty()) module.state()->class_name = class_name_of(typeid(M));
+    add_child({name, module.state(), detail::erased_call(module)});
     return module;
   }
-  void add_child(const std::string& name, const std::shared_ptr<ModuleState>& state);
+  void add_child(ModuleState::Child child);
 
-  // Runs forward between the hooks.
+  // Runs forward between the hooks, and in front of whoever watches.
   template <typename F, typename... A>
-  auto with_hooks(F forward, A&&... args) {
-    if constexpr ((std::is_convertible_v<A, Tensor> && ...)) {
-      if (!state_->pre_hooks.empty() || !state_->post_hooks.empty()) {
-        std::vector<Tensor> inputs{args...};
-        for (auto& [id, hook] : state_->pre_hooks) hook(inputs);
-        auto output = call(forward, inputs, std::index_sequence_for<A...>{});
-        if constexpr (std::is_same_v<decltype(output), Tensor>)
-          for (auto& [id, hook] : state_->post_hooks) hook(inputs, output);
-        return output;
-      }
+  auto with_hooks(const char* argument_names, F forward, A&&... args) {
+    using R = decltype(forward(std::forward<A>(args)...));
+    if constexpr (weft::detail::ConvertsToValue<R> &&
+                  (weft::detail::ConvertsToValue<std::decay_t<A>> && ...)) {
+      if (is_watched()) [[unlikely]]
+        return weft::detail::result_of_call<R>(watched_call(
+            argument_names, {to_value<std::decay_t<A>>(args)...},
+            [&](Args values) { return detail::call_with<R, std::decay_t<A>...>(forward, values); }));
     }
     return forward(std::forward<A>(args)...);
   }
 
- private:
-  template <typename F, size_t... i>
-  static auto call(F& forward, const std::vector<Tensor>& inputs, std::index_sequence<i...>) {
-    return forward(inputs[i]...);
+  bool is_watched() const {
+    return ModuleObserver::current() || !state_->pre_hooks.empty() || !state_->post_hooks.empty();
   }
+  Value watched_call(const char* argument_names, ValueList args, FunctionRef<Value(Args)> forward) const;
+
+ private:
   void check_new_name(const std::string& name) const;
 
   std::shared_ptr<ModuleState> state_;
 };
 
-// Makes a module callable and names the arguments of its forward.
-#define WEFT_ARGS(...)                                                                          \
-  static const char* argument_names() { return #__VA_ARGS__; }                                  \
-  template <typename... WeftArgs>                                                               \
-  auto operator()(WeftArgs&&... weft_args) {                                                    \
-    return with_hooks([this](auto&&... a) { return forward(std::forward<decltype(a)>(a)...); }, \
-                      std::forward<WeftArgs>(weft_args)...);                                    \
+// Makes a module callable and names the arguments of its forward, with their defaults.
+#define WEFT_ARGS(...)                                                                              \
+  static const char* argument_names() { return #__VA_ARGS__; }                                      \
+  template <typename... WeftArgs>                                                                   \
+  auto operator()(WeftArgs&&... weft_args) {                                                        \
+    return with_hooks(                                                                              \
+        argument_names(), [this](auto&&... a) { return forward(std::forward<decltype(a)>(a)...); }, \
+        std::forward<WeftArgs>(weft_args)...);                                                      \
   }
 
 }  // namespace weft::nn

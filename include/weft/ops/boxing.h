@@ -8,8 +8,6 @@
 
 namespace weft {
 
-using Args = std::span<const Value>;
-
 // Conversions between the C++ types of typed operators and Values, both ways. `Unboxed<T>` keeps what a
 // converted argument of type T points into.
 namespace boxing {

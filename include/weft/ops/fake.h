@@ -33,6 +33,9 @@ class FakeMode {
   bool was_active_;
 };
 
+// A fake tensor of the same type and geometry, symbols included, that shares nothing with `tensor`.
+Tensor shape_only(const Tensor& tensor);
+
 inline bool is_fake(const Tensor& tensor) { return tensor.flags() & layer::kFake; }
 
 // What `op` would return for these arguments, without data: the meta function, in the form that `op` has.

@@ -56,13 +56,23 @@ class FullStackScope {
   uint32_t saved_;
 };
 
+namespace layers {
+// The upper recorder hears of switches that the program makes.
+void note_grad_mode(bool enabled) noexcept;
+}  // namespace layers
+
+inline void set_grad_mode(bool enabled) {
+  LayerState& state = layer_state();
+  state.grad_mode = enabled;
+  if (state.active & state.mask & layer::kRecorderUpper) [[unlikely]]
+    layers::note_grad_mode(enabled);
+}
+
 // Switches gradient recording off or on for a scope.
 class GradModeScope {
  public:
-  explicit GradModeScope(bool enabled) : saved_(layer_state().grad_mode) {
-    layer_state().grad_mode = enabled;
-  }
-  ~GradModeScope() { layer_state().grad_mode = saved_; }
+  explicit GradModeScope(bool enabled) : saved_(layer_state().grad_mode) { set_grad_mode(enabled); }
+  ~GradModeScope() { set_grad_mode(saved_); }
   GradModeScope(const GradModeScope&) = delete;
 
  private:

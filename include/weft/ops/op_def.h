@@ -42,6 +42,7 @@ enum class Traits : uint32_t {
   kReadsStrides =
       1u << 18,  // a view whose result, or whose right to be one, depends on the strides of its argument
   kGeometry = 1u << 19,        // its kernel changes how and where its target lies, and touches no element
+  kNumberOverload = 1u << 20,  // the overload "Tensor" of its name with a number for the second tensor
   kAutocastNarrow = 1u << 16,  // under autocast it runs in the narrow type
   kAutocastWide = 1u << 17,    // under autocast it runs in f32
   kCrossesDevices = 1u << 15,  // may read one device and write another (copy_, to)
@@ -203,6 +204,13 @@ struct Sample {
 };
 using Samples = std::vector<Sample>;
 
+// A function among the arguments of an operator over functions.
+struct Branch {
+  size_t argument;         // where it is
+  const char* graph_name;  // what its graph is called in a capture, before a number: "true_graph"
+  ValueList inputs;        // what it would be called with
+};
+
 // An operator over functions: what it does is in the callables that it is given, so layers ask it instead of
 // reading a rule off the table.
 struct HigherOrder {
@@ -211,6 +219,10 @@ struct HigherOrder {
   Value (*autograd)(const Operator& op, Args args, FunctionRef<Value(Args)> call_below);
   Value (*vmap)(Level& level, const Operator& op, Args args);
   Value (*jvp)(Level& level, const Operator& op, Args args);
+  // Which arguments are functions; recorders make graphs of them, functionalize runs them as values.
+  std::vector<Branch> (*branches)(Args args) = nullptr;
+  // What it would return, without data.
+  Value (*fake)(Args args) = nullptr;
 };
 
 struct OpDef {

@@ -1,27 +1,24 @@
 #pragma once
 
+#include "weft/base/function_ref.h"
 #include "weft/ops/layers.h"
 
 namespace weft {
 
-struct RecordedCall {
-  const Operator* op;
-  std::vector<Value> args;
-  Value result;
-};
-
-// Keeps the calls that pass it, in order. Above autograd it sees what the user called (composites whole, no
-// backward); below it sees what they came to, the backward pass included.
+// Answers every operator call that passes its place in the layer stack. Above autograd it sees what the user
+// called (composites whole, no backward); below it sees what they came to, the backward pass included.
 class Recorder {
  public:
   enum class Position : uint8_t { kUpper, kLower };
 
-  // The names of the recorded operators: "aten::mul.Tensor", ...
-  std::vector<std::string> names() const;
-  std::vector<RecordedCall> calls;
+  virtual ~Recorder() = default;
+  // `run` passes arguments on to the layers below and gives their result.
+  virtual Value handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) = 0;
+  // In the upper position: the program switched the recording of gradients on or off.
+  virtual void grad_mode_changed(bool) {}
 };
 
-// Records the calls of this thread for a scope.
+// Sends the calls of this thread to a recorder for a scope.
 class RecorderScope {
  public:
   RecorderScope(Recorder& recorder, Recorder::Position position);
@@ -32,6 +29,22 @@ class RecorderScope {
   Recorder** slot_;
   Recorder* outer_;
   uint32_t bit_;
+};
+
+struct RecordedCall {
+  const Operator* op;
+  std::vector<Value> args;
+  Value result;
+};
+
+// Keeps the calls, in order, and changes nothing.
+class CallList final : public Recorder {
+ public:
+  Value handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) override;
+  // The names of the recorded operators: "aten::mul.Tensor", ...
+  std::vector<std::string> names() const;
+
+  std::vector<RecordedCall> calls;
 };
 
 }  // namespace weft

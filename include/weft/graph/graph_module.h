@@ -1,0 +1,72 @@
+#pragma once
+
+#include "weft/core/pytree.h"
+#include "weft/graph/graph.h"
+#include "weft/nn/module.h"
+
+namespace weft {
+
+class Program;
+
+// How the arguments and the result of a program map to the placeholders and the output of its graph, where
+// they are trees: placeholders are the leaves of the arguments, and the output is a list of leaves.
+struct CallSpec {
+  std::vector<std::string> argument_names;
+  TreeSpec arguments;  // a tuple
+  TreeSpec result;
+};
+
+// A graph that can be called, with the tensors and modules that it names. It is a module like any other:
+// parameters train, `to` and `state_dict` work, it can be a child, be captured again, and run under every
+// layer. Copies are handles to the same graph and tensors; `deep_copy` is not.
+class GraphModule : public nn::Module {
+ public:
+  using Attributes = std::vector<std::pair<std::string, Value>>;
+
+  explicit GraphModule(Graph graph = {}, std::string class_name = "GraphModule");
+  // Takes from `root` what the graph names, under the same paths, and nothing else. An error for a path that
+  // leads nowhere.
+  GraphModule(const nn::Module& root, Graph graph, std::string class_name = "GraphModule");
+  // The same from a list of paths: tensors that require a gradient become parameters, other tensors buffers,
+  // functions children.
+  GraphModule(const Attributes& attributes, Graph graph, std::string class_name = "GraphModule");
+
+  // May be changed at any time; the next call runs what it has become.
+  Graph& graph() const noexcept;
+  void set_graph(Graph graph) const;
+  // Adds or replaces what a path leads to.
+  void set_attribute(std::string_view path, Value value) const;
+  // Drops what the graph does not name.
+  void delete_unused_attributes() const;
+  const std::optional<CallSpec>& call_spec() const noexcept;
+  void set_call_spec(CallSpec spec) const;
+
+  // Runs the graph: one value for each placeholder, or for each argument where there is a CallSpec.
+  Value call(Args args, const Kwargs& kwargs = {}) const;
+  Value call(std::initializer_list<Value> args, const Kwargs& kwargs = {}) const {
+    return call(Args(args.begin(), args.size()), kwargs);
+  }
+  // The one tensor that the graph gives.
+  template <typename... A>
+  Tensor operator()(const A&... args) const {
+    return from_value<Tensor>(call({to_value(args)...}));
+  }
+  // Itself as a Value that can be called.
+  Ref<Callable> callable() const;
+  ValueFunction function() const;
+
+  // Python code, as PyTorch's FX writes it.
+  std::string code() const;
+  // The graph and tensors of its own.
+  GraphModule deep_copy() const;
+
+ private:
+  struct Body;
+  std::shared_ptr<const Program> program() const;
+  std::shared_ptr<Body> body_;
+};
+
+// The graph module that a Value holds; nothing when it holds something else.
+std::optional<GraphModule> graph_module_in(const Value& value);
+
+}  // namespace weft

@@ -1,0 +1,121 @@
+#include "weft/capture/make_graph.h"
+
+#include <unordered_set>
+
+#include "capture/graph_recorder.h"
+#include "weft/base/error.h"
+
+namespace weft {
+
+Value detail::packed(const std::vector<Tensor>& tensors) {
+  if (tensors.size() == 1) return tensors[0];
+  return Value::tuple({tensors.begin(), tensors.end()});
+}
+
+std::vector<Tensor> detail::unpacked(Args values) {
+  std::vector<Tensor> tensors;
+  for (const Value& value : values) tensors.push_back(from_value<Tensor>(value));
+  return tensors;
+}
+
+const Decompositions& standard_decompositions() {
+  static const Decompositions* all = [] {
+    auto* table = new Decompositions;
+    for (const Operator* op : all_operators())
+      if (op->form() == OpForm::kFunctional && op->def().decompose)
+        table->emplace(op, [op](Args args) { return op->def().decompose.boxed(args); });
+    return table;
+  }();
+  return *all;
+}
+
+namespace {
+
+std::vector<std::string> names_of_arguments(const std::string& given, size_t count) {
+  ArgumentNames names(given);
+  std::vector<std::string> all;
+  for (size_t i = 0; i < count; ++i)
+    all.push_back(i < names.entries().size() ? names.entries()[i].name : fmt::format("arg{}", i));
+  return all;
+}
+
+// The inputs as the function sees them: every leaf a tensor of its own.
+class Inputs {
+ public:
+  Inputs(const MakeGraphOptions& options, const FakeMode* fake) : options_(options), fake_(fake) {}
+
+  Value leaf(const Value& value, const std::string& source) {
+    if (value.is_tensor()) return tensor(value.tensor_ref(), source);
+    if (value.kind() == Value::Kind::kInt && options_.mode == CaptureMode::kSymbolic)
+      return fake_->options().shape_env->create_symbol(value.to_int(), source);
+    return value;
+  }
+
+ private:
+  Tensor tensor(const Tensor& given, const std::string& source) {
+    if (fake_ && !is_fake(given)) return fake_->fake_of(given, source);
+    // Two arguments that are one tensor are two inputs.
+    return seen_.insert(given.impl()->serial()).second ? given : alias(given);
+  }
+
+  const MakeGraphOptions& options_;
+  const FakeMode* fake_;
+  std::unordered_set<uint64_t> seen_;
+};
+
+bool all_leaves(const TreeSpec& arguments) {
+  for (const TreeSpec& argument : arguments.children())
+    if (!argument.is_leaf()) return false;
+  return true;
+}
+
+void check_result(const Value& result) {
+  for (const PathLeaf& leaf : tree_flatten_with_path(result))
+    require(
+        !leaf.value.is_object(),
+        "make_graph: a captured function gives tensors, numbers, strings, None and containers of them, but "
+        "its result{} is {}",
+        leaf.path.empty() ? "" : " at " + to_string(leaf.path), leaf.value.kind_name());
+}
+
+}  // namespace
+
+GraphModule GraphMaker::capture(const ValueList& args) const {
+  std::optional<FakeMode> fake;
+  if (options_.mode != CaptureMode::kReal) {
+    FakeOptions fake_options{.allow_real_inputs = true};  // the recorder knows which may be there
+    if (options_.mode == CaptureMode::kSymbolic)
+      fake_options.shape_env = options_.shape_env ? options_.shape_env : ShapeEnv::create();
+    fake.emplace(fake_options);
+  }
+  GraphRecorder recorder(options_, root_.get());
+  FlatTree flat = tree_flatten(Value::tuple(args));
+  std::vector<std::string> names = names_of_arguments(options_.arg_names, args.size());
+  Inputs inputs(options_, fake ? &*fake : nullptr);
+  ValueList leaves;
+  for (size_t i = 0; i < args.size(); ++i) {
+    size_t count = flat.spec.children()[i].num_leaves();
+    for (size_t k = 0; k < count; ++k) {
+      leaves.push_back(inputs.leaf(flat.leaves[leaves.size()], names[i]));
+      recorder.add_input(fmt::format("{}_{}", names[i], k + 1), leaves.back());
+    }
+  }
+  Value result;
+  {
+    RecorderScope scope(recorder,
+                        options_.pre_dispatch ? Recorder::Position::kUpper : Recorder::Position::kLower);
+    result = f_(tree_unflatten(leaves, flat.spec).elements());
+  }
+  check_result(result);
+  if (all_leaves(flat.spec)) {
+    recorder.graph().output(recorder.as_nodes(result));
+    return recorder.finish();
+  }
+  FlatTree flat_result = tree_flatten(result);
+  recorder.graph().output(recorder.as_nodes(Value::list(flat_result.leaves)));
+  GraphModule module = recorder.finish();
+  module.set_call_spec({names, flat.spec, flat_result.spec});
+  return module;
+}
+
+}  // namespace weft

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <unordered_map>
+
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+// Symbolic numbers of a capture as nodes. A number is known by its expression; where its symbol is the size
+// of a tensor, the node that reads it is made when somebody first needs it.
+class SizeNodes {
+ public:
+  explicit SizeNodes(Graph& graph) : graph_(graph) {}
+
+  // The value of this expression is what the node gives.
+  void define(const sym::Expr* expr, Node& node) { nodes_[expr] = &node; }
+  // Sizes of the tensor that are symbols met for the first time can be read off it.
+  void offer(const Tensor& tensor, Node& node);
+  // A plain number as it is; for an expression the node that computes it, made from those of its symbols.
+  Value value_for(const Value& number);
+
+ private:
+  struct Source {
+    Node* tensor;
+    int64_t dim;
+  };
+  Value node_for(const sym::Expr* expr);
+  Node& make(const sym::Expr* expr);
+  Value polynomial(const sym::Expr* expr);
+  Value product(const sym::Expr* expr);
+  Value call(std::string_view function, ValueList args);
+
+  Graph& graph_;
+  std::unordered_map<const sym::Expr*, Node*> nodes_;
+  std::unordered_map<const sym::Expr*, Source> sources_;
+};
+
+}  // namespace weft

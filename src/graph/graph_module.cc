@@ -1,0 +1,320 @@
+#include "weft/graph/graph_module.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "graph/program.h"
+#include "weft/autograd/autograd.h"
+#include "weft/base/error.h"
+
+namespace weft {
+
+struct GraphModule::Body {
+  Graph graph;
+  std::optional<CallSpec> call_spec;
+  // What the last call ran, and the graph's version then.
+  std::mutex mutex;
+  std::shared_ptr<const Program> program;
+  uint64_t program_version = 0;
+};
+
+namespace {
+
+struct GraphModuleValue final : Callable {
+  explicit GraphModuleValue(GraphModule m) : module(std::move(m)) {}
+  using Callable::call;
+  Value call(Args args) override { return module.call(args); }
+  std::string type_name() const override { return module.state()->class_name; }
+  GraphModule module;
+};
+
+nn::ModuleState::Child* find_child(nn::ModuleState& state, std::string_view name) {
+  for (nn::ModuleState::Child& child : state.children)
+    if (child.name == name) return &child;
+  return nullptr;
+}
+
+struct Place {
+  nn::ModuleState* owner;
+  std::string name;
+};
+
+// The module that owns the last part of `path`, made where it is missing.
+Place make_place(nn::ModuleState& root, std::string_view path) {
+  nn::ModuleState* state = &root;
+  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
+    std::string_view name = path.substr(0, dot);
+    nn::ModuleState::Child* child = find_child(*state, name);
+    if (!child) {
+      auto made = std::make_shared<nn::ModuleState>();
+      made->class_name = "Module";
+      made->training = state->training;
+      state->children.push_back({std::string(name), std::move(made), nullptr});
+      child = &state->children.back();
+    }
+    state = child->state.get();
+    path = path.substr(dot + 1);
+  }
+  return {state, std::string(path)};
+}
+
+template <typename List, typename Name>
+void erase_named(List& list, const Name& is_name) {
+  list.erase(std::remove_if(list.begin(), list.end(), is_name), list.end());
+}
+
+void erase_at(const Place& place) {
+  nn::ModuleState& state = *place.owner;
+  erase_named(state.parameters, [&](const auto& entry) { return entry.first == place.name; });
+  erase_named(state.buffers, [&](const auto& entry) { return entry.name == place.name; });
+  erase_named(state.attributes, [&](const auto& entry) { return entry.first == place.name; });
+  erase_named(state.children, [&](const auto& entry) { return entry.name == place.name; });
+}
+
+void put_at(const Place& place, const Value& value) {
+  nn::ModuleState& state = *place.owner;
+  if (value.is_tensor()) {
+    Tensor tensor = value.to_tensor();
+    if (tensor.requires_grad() && tensor.is_leaf()) state.parameters.emplace_back(place.name, tensor);
+    else state.buffers.push_back({place.name, tensor, true});
+  } else if (Callable* callable = callable_in(value)) {
+    std::optional<GraphModule> module = graph_module_in(value);
+    auto owned = module ? module->state() : std::make_shared<nn::ModuleState>();
+    state.children.push_back({place.name, std::move(owned), Ref<Callable>(callable)});
+  } else {
+    state.attributes.emplace_back(place.name, value);
+  }
+}
+
+// The entry of `root` that `path` leads to is shared with `own`.
+void share(const nn::ModuleState& root, nn::ModuleState& own, std::string_view path) {
+  const nn::ModuleState* from = &root;
+  std::string_view rest = path;
+  for (size_t dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
+    from = find_child(const_cast<nn::ModuleState&>(*from), rest.substr(0, dot))->state.get();
+    rest = rest.substr(dot + 1);
+  }
+  Place place = make_place(own, path);
+  for (const auto& entry : from->parameters)
+    if (entry.first == rest) place.owner->parameters.push_back(entry);
+  for (const auto& entry : from->buffers)
+    if (entry.name == rest) place.owner->buffers.push_back(entry);
+  for (const auto& entry : from->attributes)
+    if (entry.first == rest) place.owner->attributes.push_back(entry);
+  for (const auto& entry : from->children)
+    if (entry.name == rest) place.owner->children.push_back(entry);
+}
+
+bool leads_somewhere(const nn::Module& module, const std::string& path) {
+  try {
+    module.find(path);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Every path that the graph names, those of modules first: what is inside of one comes with it.
+std::vector<std::string> named_paths(const Graph& graph) {
+  std::vector<std::string> paths;
+  for (NodeKind kind : {NodeKind::kCallModule, NodeKind::kGetAttr})
+    for (const Node& node : graph)
+      if (node.kind() == kind) paths.push_back(node.target().to_string());
+  return paths;
+}
+
+}  // namespace
+
+// --- making one ------------------------------------------------------------------------------------------
+
+GraphModule::GraphModule(Graph graph, std::string class_name) : body_(std::make_shared<Body>()) {
+  body_->graph = std::move(graph);
+  state()->class_name = std::move(class_name);
+}
+
+GraphModule::GraphModule(const nn::Module& root, Graph graph, std::string class_name)
+    : GraphModule(std::move(graph), std::move(class_name)) {
+  state()->training = root.is_training();
+  for (const std::string& path : named_paths(body_->graph)) {
+    if (leads_somewhere(*this, path)) continue;
+    root.find(path);  // an error that says what is there instead
+    share(*root.state(), *state(), path);
+  }
+}
+
+GraphModule::GraphModule(const Attributes& attributes, Graph graph, std::string class_name)
+    : GraphModule(std::move(graph), std::move(class_name)) {
+  for (const auto& [path, value] : attributes) put_at(make_place(*state(), path), value);
+}
+
+Graph& GraphModule::graph() const noexcept { return body_->graph; }
+
+void GraphModule::set_graph(Graph graph) const {
+  std::lock_guard lock(body_->mutex);
+  body_->program.reset();
+  body_->graph = std::move(graph);
+}
+
+void GraphModule::set_attribute(std::string_view path, Value value) const {
+  Place place = make_place(*state(), path);
+  erase_at(place);
+  put_at(place, value);
+  std::lock_guard lock(body_->mutex);
+  body_->program.reset();
+}
+
+namespace {
+
+void drop_unused(nn::ModuleState& state, const std::string& prefix, const std::vector<std::string>& used) {
+  auto is_used = [&](const std::string& name) {
+    return std::find(used.begin(), used.end(), prefix + name) != used.end();
+  };
+  erase_named(state.parameters, [&](const auto& entry) { return !is_used(entry.first); });
+  erase_named(state.buffers, [&](const auto& entry) { return !is_used(entry.name); });
+  erase_named(state.attributes, [&](const auto& entry) { return !is_used(entry.first); });
+  erase_named(state.children, [&](const nn::ModuleState::Child& child) {
+    if (is_used(child.name)) return false;
+    std::string inside = prefix + child.name + ".";
+    bool leads_on = std::any_of(used.begin(), used.end(),
+                                [&](const std::string& path) { return path.starts_with(inside); });
+    if (leads_on) drop_unused(*child.state, inside, used);
+    return !leads_on;
+  });
+}
+
+}  // namespace
+
+void GraphModule::delete_unused_attributes() const {
+  drop_unused(*state(), "", named_paths(body_->graph));
+  std::lock_guard lock(body_->mutex);
+  body_->program.reset();
+}
+
+const std::optional<CallSpec>& GraphModule::call_spec() const noexcept { return body_->call_spec; }
+void GraphModule::set_call_spec(CallSpec spec) const { body_->call_spec = std::move(spec); }
+
+// --- running it ------------------------------------------------------------------------------------------
+
+std::shared_ptr<const Program> GraphModule::program() const {
+  std::lock_guard lock(body_->mutex);
+  if (!body_->program || body_->program_version != body_->graph.version()) {
+    body_->graph.lint();
+    body_->program = std::make_shared<const Program>(body_->graph, *this);
+    body_->program_version = body_->graph.version();
+  }
+  return body_->program;
+}
+
+namespace {
+
+// The names that arguments are given by: those of the CallSpec, or the placeholders'.
+ValueList positional(const Graph& graph, const std::optional<CallSpec>& spec, Args args,
+                     const Kwargs& kwargs) {
+  ValueList all(args.begin(), args.end());
+  if (kwargs.empty()) return all;
+  std::vector<std::string> names;
+  std::vector<std::optional<Value>> defaults;
+  if (spec) {
+    names = spec->argument_names;
+    defaults.resize(names.size());
+  } else {
+    for (const Node* node : graph.placeholders()) {
+      names.push_back(node->target().to_string());
+      defaults.push_back(node->args().empty() ? std::nullopt : std::optional<Value>(node->args()[0]));
+    }
+  }
+  for (const auto& [name, value] : kwargs)
+    require(std::find(names.begin(), names.end(), name) != names.end(),
+            "'{}' is not in forward() method's arguments,\nvalid arguments name are [{}]", name,
+            fmt::format("{}", fmt::join(names, ",")));
+  for (size_t i = all.size(); i < names.size(); ++i) {
+    auto given =
+        std::find_if(kwargs.begin(), kwargs.end(), [&](const auto& kw) { return kw.first == names[i]; });
+    require(given != kwargs.end() || defaults[i], "forward: argument '{}' is missing", names[i]);
+    all.push_back(given != kwargs.end() ? given->second : *defaults[i]);
+  }
+  return all;
+}
+
+}  // namespace
+
+Value GraphModule::call(Args args, const Kwargs& kwargs) const {
+  const std::optional<CallSpec>& spec = body_->call_spec;
+  auto run = [&](Args given) {
+    std::shared_ptr<const Program> ready = program();
+    if (!spec) return ready->run(given);
+    ValueList leaves = flatten_up_to(spec->arguments, Value::tuple({given.begin(), given.end()}));
+    Value result = ready->run(leaves);
+    return tree_unflatten(result.elements(), spec->result);
+  };
+  if (!kwargs.empty()) return call(positional(body_->graph, spec, args, kwargs));
+  if (is_watched()) [[unlikely]]
+    return watched_call("", {args.begin(), args.end()}, run);
+  return run(args);
+}
+
+Ref<Callable> GraphModule::callable() const { return make_ref<GraphModuleValue>(*this); }
+ValueFunction GraphModule::function() const {
+  return [module = *this](Args args) { return module.call(args); };
+}
+
+std::optional<GraphModule> graph_module_in(const Value& value) {
+  auto* held = dynamic_cast<GraphModuleValue*>(callable_in(value));
+  if (!held) return std::nullopt;
+  return held->module;
+}
+
+std::string GraphModule::code() const { return body_->graph.code(); }
+
+// --- copies ----------------------------------------------------------------------------------------------
+
+namespace {
+
+// Tensors that are there twice are one in the copy too.
+using Twins = std::unordered_map<const TensorImpl*, Tensor>;
+
+Tensor copy_tensor(const Tensor& tensor, Twins& twins) {
+  if (!tensor.defined()) return tensor;
+  Tensor& twin = twins[tensor.impl()];
+  if (twin.defined()) return twin;
+  NoGrad no_grad;
+  twin = tensor.clone();
+  if (tensor.requires_grad()) twin.set_requires_grad();
+  return twin;
+}
+
+std::shared_ptr<nn::ModuleState> copy_state(const nn::ModuleState& state, Twins& twins) {
+  auto copy = std::make_shared<nn::ModuleState>(state);
+  for (auto& entry : copy->parameters) entry.second = copy_tensor(entry.second, twins);
+  for (auto& entry : copy->buffers) entry.tensor = copy_tensor(entry.tensor, twins);
+  for (auto& entry : copy->attributes)
+    if (entry.second.is_tensor()) entry.second = copy_tensor(entry.second.to_tensor(), twins);
+  for (nn::ModuleState::Child& child : copy->children) {
+    Value held = Ref<ValueObject>(child.callable);
+    if (std::optional<GraphModule> module = graph_module_in(held)) {
+      GraphModule inner = module->deep_copy();
+      child.state = inner.state();
+      child.callable = inner.callable();
+    } else {
+      require(!child.callable,
+              "deep_copy: '{}' is a {}, whose code keeps its own tensors; only graph modules "
+              "without called C++ modules can be copied",
+              child.name, child.state->class_name);
+      child.state = copy_state(*child.state, twins);
+    }
+  }
+  return copy;
+}
+
+}  // namespace
+
+GraphModule GraphModule::deep_copy() const {
+  Twins twins;
+  GraphModule copy(body_->graph.copy());
+  *copy.state() = *copy_state(*state(), twins);
+  copy.body_->call_spec = body_->call_spec;
+  return copy;
+}
+
+}  // namespace weft

@@ -1,0 +1,64 @@
+#include "graph/operator_call.h"
+
+#include "weft/base/error.h"
+#include "weft/ops/overloads.h"
+
+namespace weft {
+namespace {
+
+// The overload of the same name for tensors ("Tensor") or numbers ("Scalar"); null when there is none.
+const Operator* sibling(const Operator& op, std::string_view overload) {
+  std::string_view name = op.name();
+  return find_operator(fmt::format("{}.{}", name.substr(0, name.find('.')), overload));
+}
+
+ValueList by_names(const Operator& from, Args args, const Operator& to) {
+  ValueList placed(to.info().defaults);
+  for (size_t i = 0; i < args.size(); ++i)
+    if (std::optional<size_t> at = to.schema().argument_index(from.schema().arguments[i].name))
+      placed[*at] = args[i];
+  return placed;
+}
+
+}  // namespace
+
+WrittenCall written_call(const Operator& op, Args complete) {
+  if (op.has(Traits::kNumberOverload) && op.form() != OpForm::kOut)
+    if (const Operator* tensors = sibling(op, "Tensor")) {
+      ValueList placed = by_names(op, complete, *tensors);
+      return written_call(*tensors, placed);
+    }
+  const Operator::Info& info = op.info();
+  const std::vector<Argument>& arguments = info.schema.arguments;
+  auto is_default = [&](size_t i) {
+    bool may_miss = arguments[i].default_value.has_value() || arguments[i].type.is_optional();
+    return may_miss && complete[i] == info.defaults[i];
+  };
+  WrittenCall call{&op, {}, {}};
+  size_t positional = 0;
+  while (positional < arguments.size() && !arguments[positional].kwarg_only) ++positional;
+  size_t needed = positional;
+  while (needed > 0 && is_default(needed - 1)) --needed;
+  call.args.assign(complete.begin(), complete.begin() + static_cast<ptrdiff_t>(needed));
+  for (size_t i = positional; i < arguments.size(); ++i)
+    if (!is_default(i)) call.kwargs.emplace_back(arguments[i].name, complete[i]);
+  return call;
+}
+
+CompleteCall complete_call(const Operator& op, Args args, const Kwargs& kwargs) {
+  std::string why;
+  std::optional<ValueList> placed = place_arguments(op, args, kwargs, &why);
+  require(placed.has_value(), "{}: {}; the schema is {}", op.name(), why, op.schema_text());
+  CompleteCall call{&op, std::move(*placed)};
+  const Operator::Info& info = op.info();
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    if (info.is_tensor[i] != 1 || !call.args[i].is_number()) continue;
+    const Operator* numbers = i == 1 ? sibling(op, "Scalar") : nullptr;
+    if (numbers && numbers->has(Traits::kNumberOverload) && numbers->form() == op.form())
+      return {numbers, by_names(op, call.args, *numbers)};
+    call.args[i] = number_as_tensor(call.args[i]);
+  }
+  return call;
+}
+
+}  // namespace weft

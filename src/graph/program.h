@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "weft/graph/graph.h"
+#include "weft/nn/module.h"
+
+namespace weft {
+
+// A graph made ready to run: every argument in its place, every attribute looked up, and for each step the
+// values that nobody needs after it. A run costs the calls themselves and a few moves of Values.
+class Program {
+ public:
+  // `graph` and what `root` owns are read here; the graph must not change while this is used.
+  Program(const Graph& graph, const nn::Module& root);
+  ~Program();
+
+  // One value for each placeholder; those with a default may be missing at the end.
+  Value run(Args inputs) const;
+  size_t input_count() const noexcept { return inputs_.size(); }
+
+ private:
+  // Where an argument of a step comes from at run time.
+  struct Fill {
+    uint32_t argument;  // its place among all arguments of all steps
+    uint32_t value;     // the node's number; for a nested one, which of `nested_`
+    bool is_nested, is_last_use, wants_tensor;
+  };
+  struct Step {
+    const Node* node;
+    const Operator* op;
+    const PythonFunction* function;
+    Callable* callable;
+    uint32_t first_argument, argument_count, first_fill, fill_count, first_dead, dead_count, result;
+    bool is_used;
+  };
+  struct Input {
+    uint32_t value;
+    std::optional<Value> default_value;
+    bool is_used;
+  };
+  // The values of one run. Constants stay in their places between runs.
+  struct Frame {
+    std::vector<Value> values, arguments;
+  };
+
+  void add_input(const Node& node);
+  void add_step(const Node& node, const nn::Module& root);
+  void add_arguments(Step& step, Args args, const Operator* op);
+  void find_last_uses();
+  void run_steps(Frame& frame, const Node*& current) const;
+  Value call(const Step& step, Args args) const;
+  Value resolve(const Frame& frame, const Value& nested) const;
+  std::unique_ptr<Frame> take_frame() const;
+
+  std::vector<Input> inputs_;
+  std::vector<Step> steps_;
+  std::vector<Fill> fills_;
+  std::vector<uint32_t> dead_;
+  std::vector<Value> nested_;     // arguments with nodes somewhere inside
+  std::vector<Value> arguments_;  // of all steps: constants where they are, None where a run fills in
+  std::vector<std::pair<uint32_t, Value>> constants_;
+  std::vector<Ref<Callable>> callables_;
+  const Node* output_ = nullptr;
+  size_t value_count_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<Frame> idle_;
+};
+
+}  // namespace weft

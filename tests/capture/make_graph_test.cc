@@ -1,0 +1,165 @@
+// make_graph: what a capture sees, under transforms and with fake and symbolic tensors.
+#include "weft/capture/make_graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+#include "support/tensors.h"
+#include "weft/autograd/autograd.h"
+#include "weft/core/from_data.h"
+#include "weft/func/functionalize.h"
+#include "weft/nn/layers.h"
+#include "weft/ops/layers.h"
+
+namespace weft {
+namespace {
+
+using testing::expect_equal;
+using ::testing::HasSubstr;
+
+TEST(MakeGraph, WritesWhatOperatorsDid) {
+  GraphModule g = make_graph(
+      [](const Tensor& x, const Tensor& y) {
+        Tensor sum = x + 2;
+        return sum * y.sin();
+      },
+      {.arg_names = "x, y"})(randn({3}), randn({3}));
+  EXPECT_EQ(g.code(), R"(
+
+
+def forward(self, x_1, y_1):
+    add = torch.ops.aten.add.Tensor(x_1, 2);  x_1 = None
+    sin = torch.ops.aten.sin.default(y_1);  y_1 = None
+    mul = torch.ops.aten.mul.Tensor(add, sin);  add = sin = None
+    return mul
+    )");
+  Tensor a = randn({3}), b = randn({3});
+  expect_equal(g(a, b), (a + 2) * b.sin());
+}
+
+TEST(MakeGraph, HoldsTheBackwardOperators) {
+  auto f = [](const Tensor& x) { return x.sin().sum(); };
+  Tensor x = randn({3});
+  GraphModule g = make_graph(func::grad(f))(x);
+  EXPECT_THAT(g.code(), HasSubstr("torch.ops.aten.cos.default(arg0_1)"));
+  Tensor other = randn({3});
+  expect_equal(g(other), func::grad(f)(other));
+}
+
+TEST(MakeGraph, TakesTreesAndGivesThem) {
+  auto f = [](const std::vector<Tensor>& xs, const std::map<std::string, Tensor>& m) {
+    return std::map<std::string, std::vector<Tensor>>{{"r", {xs[0] + m.at("b"), xs[1]}}};
+  };
+  std::vector<Tensor> xs{randn({2}), randn({2})};
+  std::map<std::string, Tensor> m{{"a", randn({2})}, {"b", randn({2})}};
+  GraphModule g = make_graph(f)(xs, m);
+  EXPECT_EQ(g.graph().placeholders().size(), 4u);
+  Value result = g.call({to_value(xs), to_value(m)});
+  auto typed = from_value<std::map<std::string, std::vector<Tensor>>>(result);
+  expect_equal(typed.at("r")[0], xs[0] + m.at("b"));
+  EXPECT_TRUE(typed.at("r")[1].is_same(xs[1]));
+  EXPECT_ERROR(g.call({to_value(xs), to_value(xs)}), "expected");
+}
+
+TEST(MakeGraph, LiftsConstants) {
+  Tensor c = randn({3});
+  Tensor p = randn({3}).set_requires_grad();
+  GraphModule g = make_graph([&](const Tensor& x) { return x * c + p; })(randn({3}));
+  EXPECT_THAT(g.code(), HasSubstr("_tensor_constant0 = self._tensor_constant0"));
+  EXPECT_THAT(g.code(), HasSubstr("_param_constant0 = self._param_constant0"));
+  EXPECT_TRUE(g.find("_tensor_constant0").to_tensor().is_same(c));
+  EXPECT_TRUE(g.find("_param_constant0").to_tensor().is_same(p));
+  EXPECT_EQ(g.named_parameters().size(), 1u);
+}
+
+TEST(MakeGraph, KeepsInPlaceWritesAndTheirOrder) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x.clone();
+    y.select(0, 0).add_(1);
+    return y * 2;
+  };
+  GraphModule g = make_graph(f)(randn({2, 2}));
+  Tensor x = randn({2, 2});
+  expect_equal(g(x), f(x));
+  EXPECT_THAT(g.code(), HasSubstr("torch.ops.aten.add_.Tensor(select, 1)"));
+  GraphModule functional = make_graph(func::functionalize(f))(randn({2, 2}));
+  expect_equal(functional(x), f(x));
+  EXPECT_THAT(functional.code(), ::testing::Not(HasSubstr("add_")));
+}
+
+TEST(MakeGraph, SameTensorTwiceIsTwoInputs) {
+  Tensor x = randn({3});
+  GraphModule g = make_graph([](const Tensor& a, const Tensor& b) { return a - b; })(x, x);
+  expect_equal(g(full({3}, 5), ones({3})), full({3}, 4));
+}
+
+TEST(MakeGraph, SeveralResultsAreItems) {
+  GraphModule g = make_graph([](const Tensor& x) {
+    auto [values, indices] = x.max(1, false);
+    return values;
+  })(randn({2, 3}));
+  EXPECT_THAT(g.code(), HasSubstr("getitem = max_1[0]"));
+  EXPECT_THAT(g.code(), ::testing::Not(HasSubstr("getitem_1")));
+}
+
+struct Net : nn::Module {
+  nn::Linear fc = child("fc", nn::Linear(4, 3));
+  nn::BatchNorm2d bn = child("bn", nn::BatchNorm2d(2));
+  Tensor forward(const Tensor& x) { return relu(fc(x)); }
+  WEFT_ARGS(x)
+};
+
+TEST(MakeGraph, NamesWhatAModuleOwns) {
+  Net net;
+  GraphModule g = make_graph(net)(randn({2, 4}));
+  EXPECT_THAT(g.code(), HasSubstr("def forward(self, x_1):"));
+  EXPECT_THAT(g.code(), HasSubstr("self.fc.weight"));
+  EXPECT_EQ(g.state_dict().size(), 2u);
+  Tensor x = randn({7, 4});
+  expect_equal(g(x), net(x));
+}
+
+TEST(MakeGraph, FakeTensorsNeedNoDataAndTouchNothing) {
+  Net net;
+  GraphModule g = make_graph(net, {.mode = CaptureMode::kFake})(randn({2, 4}));
+  Tensor x = randn({7, 4});
+  expect_equal(g(x), net(x));
+  Tensor c = randn({4});
+  EXPECT_ERROR(make_graph([&](const Tensor& t) { return t + c; }, {.mode = CaptureMode::kFake})(x),
+               "is a real tensor among fake ones: it is no input of the captured function");
+  GraphModule allowed = make_graph([&](const Tensor& t) { return t + c; },
+                                   {.mode = CaptureMode::kFake, .allow_real_inputs = true})(x);
+  expect_equal(allowed(x), x + c);
+}
+
+TEST(MakeGraph, PreDispatchKeepsCompositesAndGradMode) {
+  Net net;
+  auto f = [&](const Tensor& x) {
+    Tensor y = net(x);
+    NoGrad no_grad;
+    return y + 1;
+  };
+  GraphModule g = make_graph(f, {.pre_dispatch = true})(randn({2, 4}));
+  EXPECT_THAT(g.code(), HasSubstr("torch.ops.aten.linear.default(arg0_1"));
+  EXPECT_THAT(g.code(), HasSubstr("_set_grad_enabled = torch._C._set_grad_enabled(False)"));
+  EXPECT_THAT(g.code(), HasSubstr("_set_grad_enabled_1 = torch._C._set_grad_enabled(True)"));
+  Tensor x = randn({3, 4});
+  EXPECT_FALSE(g(x).requires_grad());
+  expect_equal(g(x), f(x));
+}
+
+TEST(MakeGraph, FailuresLeaveNothingBehind) {
+  auto bad = [](const Tensor& x) -> Tensor {
+    x.sin();
+    throw std::runtime_error("in the middle");
+  };
+  for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic})
+    EXPECT_THROW(make_graph(bad, {.mode = mode})(randn({3})), std::runtime_error);
+  EXPECT_EQ(layer_state().active, 0u);
+  GraphModule g = make_graph([](const Tensor& x) { return x.cos(); })(randn({3}));
+  EXPECT_EQ(g.graph().size(), 3u);
+}
+
+}  // namespace
+}  // namespace weft
