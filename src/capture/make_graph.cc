@@ -4,6 +4,7 @@
 
 #include "capture/graph_recorder.h"
 #include "weft/base/error.h"
+#include "weft/ops/fake.h"
 
 namespace weft {
 
@@ -102,18 +103,17 @@ GraphModule GraphMaker::capture(const ValueList& args) const {
   }
   Value result;
   {
-    RecorderScope scope(recorder,
-                        options_.pre_dispatch ? Recorder::Position::kUpper : Recorder::Position::kLower);
+    RecorderScope scope(recorder, recorder.position());
     result = f_(tree_unflatten(leaves, flat.spec).elements());
   }
   check_result(result);
   if (all_leaves(flat.spec)) {
     recorder.graph().output(recorder.as_nodes(result));
-    return recorder.finish();
+    return recorder.finish(options_.keep_dead_code);
   }
   FlatTree flat_result = tree_flatten(result);
   recorder.graph().output(recorder.as_nodes(Value::list(flat_result.leaves)));
-  GraphModule module = recorder.finish();
+  GraphModule module = recorder.finish(options_.keep_dead_code);
   module.set_call_spec({names, flat.spec, flat_result.spec});
   return module;
 }

@@ -1,0 +1,157 @@
+#include "capture/graph_writer.h"
+
+#include "graph/operator_call.h"
+#include "weft/base/error.h"
+#include "weft/ops/fake.h"
+
+namespace weft {
+
+Value map_leaves(const Value& value, FunctionRef<Value(const Value&)> f) {
+  if (value.is_sequence()) {
+    ValueList mapped;
+    mapped.reserve(value.elements().size());
+    for (const Value& element : value.elements()) mapped.push_back(map_leaves(element, f));
+    return value.is_list() ? Value::list(std::move(mapped)) : Value::tuple(std::move(mapped));
+  }
+  if (!value.is_dict()) return f(value);
+  Dict mapped;
+  for (const auto& [key, element] : value.to_dict()) mapped.set(key, map_leaves(element, f));
+  return mapped;
+}
+
+bool is_symbolic_number(const Value& value) {
+  return value.kind() == Value::Kind::kSymInt || value.kind() == Value::Kind::kSymFloat ||
+         value.kind() == Value::Kind::kSymBool;
+}
+
+GraphWriter::GraphWriter(const nn::Module* root) {
+  if (!root) return;
+  auto note = [&](const nn::NamedTensors& tensors) {
+    for (const auto& [name, tensor] : tensors) root_names_.try_emplace(tensor.impl()->serial(), name);
+  };
+  note(root->named_parameters());
+  note(root->named_buffers());
+}
+
+// --- from values to nodes --------------------------------------------------------------------------------
+
+Node& GraphWriter::add_input(const std::string& name, const Value& value) {
+  Node& node = graph_.placeholder(name);
+  annotate(node, value);
+  track(value, node);
+  return node;
+}
+
+namespace {
+
+bool is_wrapped_number(const Tensor& tensor) {
+  return (tensor.flags() & tensor_flag::kWrappedNumber) && tensor.dim() == 0 &&
+         tensor.storage()->has_memory();
+}
+
+}  // namespace
+
+Value GraphWriter::as_nodes(const Value& value) {
+  return map_leaves(value, [&](const Value& leaf) -> Value {
+    if (is_symbolic_number(leaf)) return sizes_.value_for(leaf);
+    if (!leaf.is_tensor()) return leaf;
+    const Tensor& tensor = leaf.tensor_ref();
+    auto known = nodes_.find(tensor.impl()->serial());
+    if (known != nodes_.end()) return value_of(*known->second);
+    if (!is_wrapped_number(tensor)) return unknown_tensor(tensor);
+    MaskScope below(0);
+    return tensor.item();
+  });
+}
+
+void GraphWriter::track(const Value& value, Node& node) {
+  if (value.is_tensor()) {
+    nodes_[value.tensor_ref().impl()->serial()] = &node;
+    sizes_.offer(value.tensor_ref(), node);
+  } else if (value.kind() == Value::Kind::kSymInt) {
+    sizes_.define(value.to_sym_int().expr(), node);
+  } else if (value.kind() == Value::Kind::kSymFloat) {
+    sizes_.define(value.to_sym_float().expr(), node);
+  } else if (value.kind() == Value::Kind::kSymBool) {
+    sizes_.define(value.to_sym_bool().expr(), node);
+  } else if (value.is_sequence()) {
+    static const PythonFunction& getitem = python_function("operator.getitem");
+    for (size_t i = 0; i < value.elements().size(); ++i) {
+      const Value& element = value.elements()[i];
+      if (!element.is_tensor() && !is_symbolic_number(element) && !element.is_sequence()) continue;
+      Node& item = graph_.call(getitem, {value_of(node), static_cast<int64_t>(i)});
+      annotate(item, element);
+      track(element, item);
+    }
+  }
+}
+
+void GraphWriter::annotate(Node& node, const Value& result) {
+  node.meta().value = map_leaves(result, [](const Value& leaf) {
+    return leaf.is_tensor() ? Value(shape_only(leaf.tensor_ref())) : leaf;
+  });
+}
+
+// --- attributes ------------------------------------------------------------------------------------------
+
+bool GraphWriter::is_owned_by_root(const Tensor& tensor) const {
+  return root_names_.contains(tensor.impl()->serial());
+}
+
+Node& GraphWriter::new_attribute(const std::string& prefix, const Value& value, std::string_view separator) {
+  std::string name = fmt::format("{}{}{}", prefix, separator, next_number_[prefix]++);
+  attributes_.emplace_back(name, value);
+  return graph_.get_attr(name);
+}
+
+Node& GraphWriter::attribute_node(const Tensor& tensor) {
+  auto owned = root_names_.find(tensor.impl()->serial());
+  Node* node = nullptr;
+  if (owned != root_names_.end()) {
+    attributes_.emplace_back(owned->second, tensor);
+    node = &graph_.get_attr(owned->second);
+  } else {
+    bool is_parameter = tensor.requires_grad() && tensor.is_leaf();
+    node = &new_attribute(is_parameter ? "_param_constant" : "_tensor_constant", tensor);
+  }
+  annotate(*node, tensor);
+  nodes_[tensor.impl()->serial()] = node;
+  return *node;
+}
+
+// --- calls -----------------------------------------------------------------------------------------------
+
+namespace {
+
+// A factory says where its result lives even when the program did not: graphs are run elsewhere.
+void fill_in_device(const Operator& op, ValueList& args) {
+  if (!op.has(Traits::kFactory)) return;
+  const std::vector<Argument>& arguments = op.schema().arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!args[i].is_none()) continue;
+    if (arguments[i].name == "device") args[i] = kCpu;
+    if (arguments[i].name == "pin_memory") args[i] = false;
+  }
+}
+
+}  // namespace
+
+Node& GraphWriter::add_call(const Operator& op, const ValueList& nodes, const Value& result) {
+  ValueList complete = nodes;
+  fill_in_device(op, complete);
+  WrittenCall call = written_call(op, complete);
+  Node& node = graph_.call(*call.op, std::move(call.args), std::move(call.kwargs));
+  annotate(node, result);
+  track(result, node);
+  return node;
+}
+
+GraphModule GraphWriter::finish(bool keep_dead_code, const std::string& class_name) {
+  if (!keep_dead_code) graph_.eliminate_dead_code();
+  graph_.lint();
+  GraphModule module(attributes_, std::move(graph_), class_name);
+  module.delete_unused_attributes();
+  return module;
+}
+
+}  // namespace weft

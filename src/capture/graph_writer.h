@@ -1,0 +1,57 @@
+#pragma once
+
+#include <unordered_map>
+
+#include "capture/size_nodes.h"
+#include "weft/graph/graph_module.h"
+
+namespace weft {
+
+// What every capture needs to write a graph: which node stands for which tensor and which symbolic number,
+// and the attributes that the graph names. Tensors are known by their serial number. One that is not known is
+// a constant of the program; whoever derives from this says what becomes of it.
+class GraphWriter {
+ public:
+  // `root` gives attributes their names, where it owns them; may be null.
+  explicit GraphWriter(const nn::Module* root);
+  virtual ~GraphWriter() = default;
+
+  Graph& graph() noexcept { return graph_; }
+  // A placeholder for a leaf of the arguments.
+  Node& add_input(const std::string& name, const Value& value);
+  // The same Value with nodes for tensors and symbolic numbers.
+  Value as_nodes(const Value& value);
+  // A call, by one node (or plain value) for each argument of the schema; `result` is what it gave.
+  Node& add_call(const Operator& op, const ValueList& nodes, const Value& result);
+  // From now on `value` is what `node` gives: a tensor, a symbolic number, or a sequence of them by items.
+  void track(const Value& value, Node& node);
+  // The graph with what it names; without nodes that nobody uses, unless they are to be kept.
+  GraphModule finish(bool keep_dead_code, const std::string& class_name = "GraphModule");
+
+ protected:
+  // A tensor that no node stands for.
+  virtual Value unknown_tensor(const Tensor& tensor) = 0;
+  // Notes what is known of a node beyond what it does.
+  virtual void annotate(Node& node, const Value& result);
+  // The node that reads this tensor: under the root's name, or under a new one.
+  Node& attribute_node(const Tensor& tensor);
+  bool is_owned_by_root(const Tensor& tensor) const;
+  bool is_known(const Tensor& tensor) const { return nodes_.contains(tensor.impl()->serial()); }
+  // The node that reads any other value, under a name of its own: "true_graph_0".
+  Node& new_attribute(const std::string& prefix, const Value& value, std::string_view separator = "");
+  SizeNodes& sizes() noexcept { return sizes_; }
+
+ private:
+  Graph graph_;
+  SizeNodes sizes_{graph_};
+  std::unordered_map<uint64_t, Node*> nodes_;             // by the tensor's serial number
+  std::unordered_map<uint64_t, std::string> root_names_;  // of what the root owns
+  std::unordered_map<std::string, int64_t> next_number_;  // of "_tensor_constant", "true_graph", ...
+  GraphModule::Attributes attributes_;
+};
+
+// What is inside a container mapped by f; the containers are made anew.
+Value map_leaves(const Value& value, FunctionRef<Value(const Value&)> f);
+bool is_symbolic_number(const Value& value);
+
+}  // namespace weft
