@@ -16,6 +16,7 @@
 #include "weft/base/ref.h"
 #include "weft/base/rule.h"
 #include "weft/base/small_vector.h"
+#include "weft/base/stack_trace.h"
 
 // sym: sizes as expressions
 #include "weft/sym/expr.h"

@@ -4,6 +4,7 @@
 
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "weft/sym/shape_env.h"
 
 namespace weft {
 namespace {
@@ -93,6 +94,15 @@ TEST(Dict, TensorKeysCompareByIdentity) {
   const Dict dict{{x, "x"}, {y, "y"}};
   EXPECT_EQ(dict.size(), 2u);
   EXPECT_EQ(dict.at(y), Value("y"));
+}
+
+TEST(Value, GuardsOfItsConversionsNameTheLineOfTheirCaller) {
+  auto env = ShapeEnv::create();
+  const Value value(env->create_symbol(8, "x.size(0)"));
+  EXPECT_EQ(value.to_int(), 8);
+  const std::string line = std::to_string(__LINE__ - 1);
+  ASSERT_EQ(env->guards().size(), 1u);
+  EXPECT_EQ(env->guards()[0].where.to_string(), __FILE__ ":" + line);
 }
 
 }  // namespace
