@@ -17,6 +17,7 @@
 #include "weft/base/rule.h"
 #include "weft/base/small_vector.h"
 #include "weft/base/stack_trace.h"
+#include "weft/base/warning.h"
 
 // sym: sizes as expressions
 #include "weft/sym/expr.h"
