@@ -5,6 +5,7 @@
 // base: errors, types, devices, memory, threads, random numbers, JSON
 #include "weft/base/allocator.h"
 #include "weft/base/device.h"
+#include "weft/base/diff.h"
 #include "weft/base/dtype.h"
 #include "weft/base/error.h"
 #include "weft/base/function_ref.h"

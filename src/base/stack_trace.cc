@@ -51,7 +51,8 @@ std::string SourceFrame::to_string() const {
 // Code without frame pointers uses their register for something else, so a record may be any word: it is
 // followed only outward and only inside the thread's stack, all of which can be read. Sanitizers must not
 // judge these reads, which look at other functions' memory.
-[[gnu::noinline, gnu::no_sanitize("address", "thread")]] StackTrace StackTrace::capture() noexcept {
+[[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] StackTrace
+StackTrace::capture() noexcept {
   StackTrace trace;
   if (thread_stack.high == 0) thread_stack = find_bounds();
   const StackBounds stack = thread_stack;
