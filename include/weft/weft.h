@@ -43,6 +43,7 @@
 // ops: the operators, and how their calls are observed
 #include "weft/ops/autocast.h"
 #include "weft/ops/boxing.h"
+#include "weft/ops/close.h"
 #include "weft/ops/define.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/fake.h"
