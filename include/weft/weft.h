@@ -2,7 +2,7 @@
 
 // All of weft. Each header stands alone too, for programs that care about their compile time.
 
-// base: errors, types, devices, memory, threads, random numbers, JSON
+// base: errors, warnings, stack traces, types, devices, memory, threads, random numbers, JSON, line diffs
 #include "weft/base/allocator.h"
 #include "weft/base/device.h"
 #include "weft/base/diff.h"

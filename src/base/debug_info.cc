@@ -180,14 +180,13 @@ class Process {
     }
     for (Dwarf_Die& scope : scopes_at(unit, address - bias)) {
       const int tag = dw_.tag(&scope);
-      if (tag == DW_TAG_subprogram) break;
-      if (tag != DW_TAG_inlined_subroutine) continue;
+      if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) continue;
       here.symbol = symbol_of(&scope);
+      if (tag == DW_TAG_subprogram) break;
       places.push_back(here);
       here = call_site(unit, &scope);
     }
-    here.symbol.clear();
-    if (here.line != 0) places.push_back(here);
+    if (here.line != 0 || !places.empty()) places.push_back(here);
   }
 
   // The line that an inlined call stands in.
@@ -219,8 +218,9 @@ Code find_exported_code(const void* address) {
 
 Code find_code(const void* address) {
   static Process& process = *new Process();
-  return process.is_readable() ? process.find(reinterpret_cast<uintptr_t>(address))
-                               : find_exported_code(address);
+  Code code;
+  if (process.is_readable()) code = process.find(reinterpret_cast<uintptr_t>(address));
+  return code.module.empty() ? find_exported_code(address) : code;
 }
 
 }  // namespace weft::detail
