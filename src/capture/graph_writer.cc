@@ -2,6 +2,7 @@
 
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
+#include "weft/core/struct.h"
 #include "weft/ops/fake.h"
 
 namespace weft {
@@ -12,6 +13,11 @@ Value map_leaves(const Value& value, FunctionRef<Value(const Value&)> f) {
     mapped.reserve(value.elements().size());
     for (const Value& element : value.elements()) mapped.push_back(map_leaves(element, f));
     return value.is_list() ? Value::list(std::move(mapped)) : Value::tuple(std::move(mapped));
+  }
+  if (auto* record = value.object_as<StructObject>()) {
+    ValueList fields;
+    for (const Value& field : record->fields()) fields.push_back(map_leaves(field, f));
+    return make_struct(record->type(), std::move(fields));
   }
   if (!value.is_dict()) return f(value);
   Dict mapped;
@@ -24,7 +30,7 @@ bool is_symbolic_number(const Value& value) {
          value.kind() == Value::Kind::kSymBool;
 }
 
-GraphWriter::GraphWriter(const nn::Module* root) {
+GraphWriter::GraphWriter(const nn::Module* root) : root_(root) {
   if (!root) return;
   auto note = [&](const nn::NamedTensors& tensors) {
     for (const auto& [name, tensor] : tensors) root_names_.try_emplace(tensor.impl()->serial(), name);
@@ -75,15 +81,26 @@ void GraphWriter::track(const Value& value, Node& node) {
   } else if (value.kind() == Value::Kind::kSymBool) {
     sizes_.define(value.to_sym_bool().expr(), node);
   } else if (value.is_sequence()) {
-    static const PythonFunction& getitem = python_function("operator.getitem");
-    for (size_t i = 0; i < value.elements().size(); ++i) {
-      const Value& element = value.elements()[i];
-      if (!element.is_tensor() && !is_symbolic_number(element) && !element.is_sequence()) continue;
-      Node& item = graph_.call(getitem, {value_of(node), static_cast<int64_t>(i)});
-      annotate(item, element);
-      track(element, item);
-    }
+    track_items(value.elements(), node);
+  } else if (auto* record = value.object_as<StructObject>()) {
+    track_items(record->fields(), node);
+  } else if (value.is_dict()) {
+    for (const auto& [key, element] : value.to_dict()) track_item(key, element, node);
   }
+}
+
+void GraphWriter::track_items(const ValueList& elements, Node& node) {
+  for (size_t i = 0; i < elements.size(); ++i) track_item(static_cast<int64_t>(i), elements[i], node);
+}
+
+void GraphWriter::track_item(const Value& key, const Value& element, Node& node) {
+  static const PythonFunction& getitem = python_function("operator.getitem");
+  bool may_hold_tensors =
+      element.is_tensor() || element.is_sequence() || element.is_dict() || element.is_object();
+  if (!may_hold_tensors && !is_symbolic_number(element)) return;
+  Node& item = graph_.call(getitem, {value_of(node), key});
+  annotate(item, element);
+  track(element, item);
 }
 
 void GraphWriter::annotate(Node& node, const Value& result) {
@@ -146,10 +163,16 @@ Node& GraphWriter::add_call(const Operator& op, const ValueList& nodes, const Va
   return node;
 }
 
+Node& GraphWriter::add_method(const Operator& op, const ValueList& nodes) {
+  WrittenCall call = written_call(op, nodes);
+  return graph_.call_method(call.op->schema().name, std::move(call.args), std::move(call.kwargs));
+}
+
 GraphModule GraphWriter::finish(bool keep_dead_code, const std::string& class_name) {
   if (!keep_dead_code) graph_.eliminate_dead_code();
   graph_.lint();
-  GraphModule module(attributes_, std::move(graph_), class_name);
+  GraphModule module = root_ ? GraphModule(*root_, attributes_, std::move(graph_), class_name)
+                             : GraphModule(attributes_, std::move(graph_), class_name);
   module.delete_unused_attributes();
   return module;
 }

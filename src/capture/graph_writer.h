@@ -23,6 +23,8 @@ class GraphWriter {
   Value as_nodes(const Value& value);
   // A call, by one node (or plain value) for each argument of the schema; `result` is what it gave.
   Node& add_call(const Operator& op, const ValueList& nodes, const Value& result);
+  // The same as a call of the method of that name on the first argument.
+  Node& add_method(const Operator& op, const ValueList& nodes);
   // From now on `value` is what `node` gives: a tensor, a symbolic number, or a sequence of them by items.
   void track(const Value& value, Node& node);
   // The graph with what it names; without nodes that nobody uses, unless they are to be kept.
@@ -36,12 +38,20 @@ class GraphWriter {
   // The node that reads this tensor: under the root's name, or under a new one.
   Node& attribute_node(const Tensor& tensor);
   bool is_owned_by_root(const Tensor& tensor) const;
-  bool is_known(const Tensor& tensor) const { return nodes_.contains(tensor.impl()->serial()); }
+  // Null for a tensor that no node stands for.
+  Node* node_of(const TensorImpl& tensor) const {
+    auto found = nodes_.find(tensor.serial());
+    return found == nodes_.end() ? nullptr : found->second;
+  }
   // The node that reads any other value, under a name of its own: "true_graph_0".
   Node& new_attribute(const std::string& prefix, const Value& value, std::string_view separator = "");
   SizeNodes& sizes() noexcept { return sizes_; }
 
  private:
+  void track_items(const ValueList& elements, Node& node);
+  void track_item(const Value& key, const Value& element, Node& node);
+
+  const nn::Module* root_;
   Graph graph_;
   SizeNodes sizes_{graph_};
   std::unordered_map<uint64_t, Node*> nodes_;             // by the tensor's serial number

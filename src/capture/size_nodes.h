@@ -16,6 +16,9 @@ class SizeNodes {
   void define(const sym::Expr* expr, Node& node) { nodes_[expr] = &node; }
   // Sizes of the tensor that are symbols met for the first time can be read off it.
   void offer(const Tensor& tensor, Node& node);
+  void offer_size(const sym::Expr* expr, Node& tensor, int64_t dim) {
+    sources_.try_emplace(expr, Source{&tensor, dim});
+  }
   // A plain number as it is; for an expression the node that computes it, made from those of its symbols.
   Value value_for(const Value& number);
 

@@ -4,7 +4,12 @@
 
 namespace weft {
 
+SymInt TensorWatcher::size(const TensorImpl& tensor, int64_t dim) {
+  return sizes(tensor)[static_cast<size_t>(normalize_dim(dim, tensor.dim()))];
+}
+
 SymInt Tensor::size(int64_t dim) const {
+  if (is_watched() && detail::tensor_watcher) return detail::tensor_watcher->size(*impl_, dim);
   return sizes()[static_cast<size_t>(normalize_dim(dim, this->dim()))];
 }
 SymInt Tensor::stride(int64_t dim) const {

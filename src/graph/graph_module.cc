@@ -134,8 +134,14 @@ GraphModule::GraphModule(Graph graph, std::string class_name) : body_(std::make_
 }
 
 GraphModule::GraphModule(const nn::Module& root, Graph graph, std::string class_name)
+    : GraphModule(root, {}, std::move(graph), std::move(class_name)) {}
+
+GraphModule::GraphModule(const nn::Module& root, const Attributes& attributes, Graph graph,
+                         std::string class_name)
     : GraphModule(std::move(graph), std::move(class_name)) {
   state()->training = root.is_training();
+  for (const auto& [path, value] : attributes)
+    if (!leads_somewhere(root, path)) put_at(make_place(*state(), path), value);
   for (const std::string& path : named_paths(body_->graph)) {
     if (leads_somewhere(*this, path)) continue;
     root.find(path);  // an error that says what is there instead
@@ -146,6 +152,15 @@ GraphModule::GraphModule(const nn::Module& root, Graph graph, std::string class_
 GraphModule::GraphModule(const Attributes& attributes, Graph graph, std::string class_name)
     : GraphModule(std::move(graph), std::move(class_name)) {
   for (const auto& [path, value] : attributes) put_at(make_place(*state(), path), value);
+}
+
+GraphModule GraphModule::over(const nn::Module& owner, const GraphModule& code) {
+  GraphModule module(code);
+  static_cast<nn::Module&>(module) = owner;
+  // Constants that the code has beside are no part of the owner's state.
+  for (const std::string& path : named_paths(code.graph()))
+    if (!leads_somewhere(owner, path)) owner.state()->attributes.emplace_back(path, code.find(path));
+  return module;
 }
 
 Graph& GraphModule::graph() const noexcept { return body_->graph; }
@@ -160,8 +175,7 @@ void GraphModule::set_attribute(std::string_view path, Value value) const {
   Place place = make_place(*state(), path);
   erase_at(place);
   put_at(place, value);
-  std::lock_guard lock(body_->mutex);
-  body_->program.reset();
+  ++state()->version;
 }
 
 namespace {
@@ -187,8 +201,7 @@ void drop_unused(nn::ModuleState& state, const std::string& prefix, const std::v
 
 void GraphModule::delete_unused_attributes() const {
   drop_unused(*state(), "", named_paths(body_->graph));
-  std::lock_guard lock(body_->mutex);
-  body_->program.reset();
+  ++state()->version;
 }
 
 const std::optional<CallSpec>& GraphModule::call_spec() const noexcept { return body_->call_spec; }
@@ -198,10 +211,11 @@ void GraphModule::set_call_spec(CallSpec spec) const { body_->call_spec = std::m
 
 std::shared_ptr<const Program> GraphModule::program() const {
   std::lock_guard lock(body_->mutex);
-  if (!body_->program || body_->program_version != body_->graph.version()) {
+  uint64_t version = body_->graph.version() + state()->version;
+  if (!body_->program || body_->program_version != version) {
     body_->graph.lint();
     body_->program = std::make_shared<const Program>(body_->graph, *this);
-    body_->program_version = body_->graph.version();
+    body_->program_version = version;
   }
   return body_->program;
 }

@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "weft/base/error.h"
+#include "weft/core/callable.h"
+#include "weft/core/struct.h"
 #include "weft/graph/node.h"
 #include "weft/ops/functions.h"
 #include "weft/ops/layers.h"
@@ -169,6 +171,9 @@ Value getitem(Args args) {
   check_count("operator.getitem", args, 2);
   const Value &from = args[0], &key = args[1];
   if (from.is_dict()) return from.to_dict().at(key);
+  if (auto* record = from.object_as<StructObject>())
+    return key.is_string() ? record->field(key.to_string_view())
+                           : getitem(ValueList{Value::tuple(record->fields()), key});
   if (from.is_tensor()) return select(from.to_tensor(), 0, key.to_sym_int());
   require(from.is_sequence(), "operator.getitem: {} has no items", from.kind_name());
   const ValueList& elements = from.elements();
@@ -250,6 +255,17 @@ Value assert_value(Args args) {
   return {};
 }
 
+Value is_value(Args args) {
+  check_count("operator.is_", args, 2);
+  return args[0].kind() == args[1].kind() && args[0] == args[1];
+}
+
+// A function that travels as a Value, with its arguments.
+Value call_value(Args args) {
+  require(!args.empty() && callable_in(args[0]), "weft.call: the first argument must be a function");
+  return callable_in(args[0])->call(args.subspan(1));
+}
+
 constexpr PythonFunction kFunctions[] = {
     {"operator.add", "+", add_values},
     {"operator.sub", "-", sub_values},
@@ -265,6 +281,7 @@ constexpr PythonFunction kFunctions[] = {
     {"operator.ge", ">=", ge_values},
     {"operator.neg", "-", neg_value},
     {"operator.getitem", "[]", getitem},
+    {"operator.is_", "", is_value},
     {"operator.pow", "**", pow_values},
     {"operator.and_", "&", and_values},
     {"operator.or_", "|", or_values},
@@ -280,6 +297,7 @@ constexpr PythonFunction kFunctions[] = {
     {"round", "", rounded<sym_round>},
     {"torch._C._set_grad_enabled", "", set_grad_enabled, true},
     {"torch._assert", "", assert_value, true},
+    {"weft.call", "", call_value},
 };
 
 }  // namespace

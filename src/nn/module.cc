@@ -262,15 +262,16 @@ Value Module::watched_call(const char* argument_names, ValueList args,
   return observer->handle({state, ArgumentNames::of(argument_names), std::move(args), run});
 }
 
-std::string class_name_of(const std::type_info& type) {
+void note_class(ModuleState& module, const std::type_info& type) {
+  if (!module.class_name.empty()) return;
   int status = 0;
   std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
                                               std::free);
   std::string name = status == 0 ? text.get() : type.name();
-  // Namespaces stand before the last "::" outside of template arguments.
-  name.resize(std::min(name.find('<'), name.size()));
+  name.resize(std::min(name.find('<'), name.size()));  // template arguments have namespaces of their own
   size_t last = name.rfind("::");
-  return last == std::string::npos ? name : name.substr(last + 2);
+  module.qualified_class = name;
+  module.class_name = last == std::string::npos ? name : name.substr(last + 2);
 }
 
 }  // namespace weft::nn

@@ -82,7 +82,7 @@ ValueFunction as_value_function(F f) {
 template <typename F>
 GraphMaker make_graph(F f, MakeGraphOptions options = {}) {
   if constexpr (std::is_base_of_v<nn::Module, F> && !std::is_same_v<F, GraphModule>) {
-    if (f.state()->class_name.empty()) f.state()->class_name = nn::class_name_of(typeid(F));
+    nn::note_class(*f.state(), typeid(F));
     if (options.arg_names.empty()) options.arg_names = F::argument_names();
     Ref<Callable> call = nn::detail::erased_call(f);
     static_assert(requires { &F::forward; }, "the forward of a captured module must be one function");

@@ -77,6 +77,8 @@ class TensorWatcher {
  public:
   virtual ~TensorWatcher() = default;
   virtual SymIntSpan sizes(const TensorImpl& tensor) = 0;
+  // `dim` as the program wrote it, possibly counted from the end.
+  virtual SymInt size(const TensorImpl& tensor, int64_t dim);
   virtual SymInt numel(const TensorImpl& tensor) = 0;
   // Before dtype, device, rank or strides ("dtype()", ...) are read: an error where they are not known.
   virtual void about_to_read(const TensorImpl& tensor, const char* what) = 0;

@@ -27,9 +27,15 @@ class GraphModule : public nn::Module {
   // Takes from `root` what the graph names, under the same paths, and nothing else. An error for a path that
   // leads nowhere.
   GraphModule(const nn::Module& root, Graph graph, std::string class_name = "GraphModule");
+  // The same, with attributes that `root` does not have.
+  GraphModule(const nn::Module& root, const Attributes& attributes, Graph graph,
+              std::string class_name = "GraphModule");
   // The same from a list of paths: tensors that require a gradient become parameters, other tensors buffers,
   // functions children.
   GraphModule(const Attributes& attributes, Graph graph, std::string class_name = "GraphModule");
+
+  // A graph over what `owner` owns, itself and not a copy; the graph and call spec are those of `code`.
+  static GraphModule over(const nn::Module& owner, const GraphModule& code);
 
   // May be changed at any time; the next call runs what it has become.
   Graph& graph() const noexcept;

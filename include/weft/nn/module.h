@@ -33,8 +33,10 @@ struct ModuleState {
   };
   std::vector<Child> children;
   std::vector<std::pair<std::string, Value>> attributes;  // anything else that has a name
-  std::string class_name;  // of the C++ type; empty until its owner or a capture tells
+  // The C++ type, without and with its namespaces; empty until its owner or a capture tells.
+  std::string class_name, qualified_class;
   bool training = true;
+  uint64_t version = 0;  // goes up when something by a name is replaced
   using PreHook = std::function<void(std::vector<Tensor>& inputs)>;
   using PostHook = std::function<void(const std::vector<Tensor>& inputs, Tensor& output)>;
   std::map<uint64_t, PreHook> pre_hooks;
@@ -74,8 +76,8 @@ class ModuleObserver {
   static constinit thread_local ModuleObserver* current_;
 };
 
-// "Net" for my::Net; template arguments are left out.
-std::string class_name_of(const std::type_info& type);
+// Tells a module its C++ type, unless it knows.
+void note_class(ModuleState& module, const std::type_info& type);
 
 namespace detail {
 
@@ -177,7 +179,7 @@ class Module {
   void attribute(const std::string& name, Value value);
   template <typename M>
   M child(const std::string& name, M module) {
-    if (module.state()->class_name.empty()) module.state()->class_name = class_name_of(typeid(M));
+    note_class(*module.state(), typeid(M));
     add_child({name, module.state(), detail::erased_call(module)});
     return module;
   }

@@ -1,0 +1,225 @@
+#include "capture/symbolic_tracer.h"
+
+#include "weft/base/error.h"
+#include "weft/ops/fake.h"
+
+namespace weft {
+namespace {
+
+thread_local SymbolicTracer* active = nullptr;
+
+void note_paths(const nn::ModuleState& state, const std::string& path,
+                std::unordered_map<const nn::ModuleState*, std::string>& paths) {
+  paths.try_emplace(&state, path);
+  for (const nn::ModuleState::Child& child : state.children)
+    note_paths(*child.state, path.empty() ? child.name : path + "." + child.name, paths);
+}
+
+}  // namespace
+
+SymbolicTracer* SymbolicTracer::current() noexcept { return active; }
+
+SymbolicTracer::SymbolicTracer(const SymbolicTraceOptions& options, const nn::Module* root)
+    : GraphWriter(root), options_(options) {
+  if (root) note_paths(*root->state(), "", paths_);
+}
+
+SymbolicTracer::Scope::Scope(SymbolicTracer& tracer)
+    : recorder_(tracer, Recorder::Position::kUpper), modules_(&tracer) {
+  saved_watcher_ = std::exchange(weft::detail::tensor_watcher, &tracer);
+  outer_ = std::exchange(active, &tracer);
+}
+SymbolicTracer::Scope::~Scope() {
+  weft::detail::tensor_watcher = saved_watcher_;
+  active = outer_;
+}
+
+// --- stand-ins -------------------------------------------------------------------------------------------
+
+Tensor SymbolicTracer::proxy(Node& node, const Tensor& meta) {
+  Tensor made;
+  if (meta.defined()) {
+    made = shape_only(meta);
+  } else {
+    auto impl = make_ref<TensorImpl>(Storage::without_memory(0, kCpu), kFloat32, kCpu);
+    impl->set_contiguous({});
+    made = Tensor(std::move(impl));
+  }
+  // The recorder's bit leads every use here, and to a clear error once the trace is over.
+  made.impl()->set_flags(layer::kRecorderUpper | tensor_flag::kWatched);
+  if (meta.defined()) shaped_.emplace(made.impl()->serial(), shape_only(meta));
+  track(made, node);
+  return made;
+}
+
+Value SymbolicTracer::unknown_tensor(const Tensor& tensor) {
+  require(!(tensor.flags() & layer::kRecorderUpper),
+          "symbolic_trace: a stand-in of another trace is used here");
+  return value_of(attribute_node(tensor));
+}
+
+bool SymbolicTracer::has_stand_ins(Args args) const {
+  for (const Value& arg : args) {
+    if (arg.is_tensor() && node_of(*arg.tensor_ref().impl()) &&
+        (arg.tensor_ref().flags() & layer::kRecorderUpper))
+      return true;
+    if (is_symbolic_number(arg) || node_in(arg)) return true;
+    if (arg.is_sequence() && has_stand_ins(Args(arg.elements()))) return true;
+  }
+  return false;
+}
+
+SymInt SymbolicTracer::number(Node& node, std::string_view what) {
+  SymInt value = env_->create_unbacked_int(std::string(what));
+  track(value, node);
+  return value;
+}
+
+// --- calls -----------------------------------------------------------------------------------------------
+
+std::optional<Value> SymbolicTracer::shapes_of(Args args, FunctionRef<Value(Args)> run) const {
+  bool all_known = true;
+  ValueList shapes;
+  for (const Value& arg : args)
+    shapes.push_back(map_leaves(arg, [&](const Value& leaf) {
+      if (!leaf.is_tensor()) {
+        all_known &= !is_symbolic_number(leaf) && !node_in(leaf);
+        return leaf;
+      }
+      const TensorImpl& impl = *leaf.tensor_ref().impl();
+      auto found = shaped_.find(impl.serial());
+      if (found != shaped_.end()) return Value(found->second);
+      all_known &= !(impl.flags() & layer::kRecorderUpper);
+      return Value(shape_only(leaf.tensor_ref()));
+    }));
+  if (!all_known) return std::nullopt;
+  FakeMode fake({.allow_real_inputs = true});
+  return run(shapes);
+}
+
+Value SymbolicTracer::stand_ins(const Operator& op, Args args, Node& node,
+                                const std::optional<Value>& shapes) {
+  const std::vector<Return>& returns = op.schema().returns;
+  if (op.form() == OpForm::kInplace) {
+    // The tensor itself, which from now on is what this node gives.
+    track(args[0], node);
+    return args[0];
+  }
+  auto one = [&](const Return& result, Node& from, const Value* shape) -> Value {
+    if (result.type.is_tensor()) return proxy(from, shape ? shape->to_tensor() : Tensor());
+    if (result.type.is(Type::Kind::kSymInt) || result.type.is(Type::Kind::kInt))
+      return number(from, op.name());
+    if (result.type.is_list() && result.type.element().is_tensor()) {
+      require(
+          shape != nullptr,
+          "symbolic_trace: {} gives a list whose length depends on sizes that are not known; give meta_args, "
+          "or keep it inside of a leaf module",
+          op.name());
+      ValueList list;
+      for (size_t i = 0; i < shape->elements().size(); ++i) {
+        Node& item = graph().call_function("operator.getitem", {value_of(from), static_cast<int64_t>(i)});
+        list.emplace_back(proxy(item, shape->elements()[i].to_tensor()));
+      }
+      return Value::list(std::move(list));
+    }
+    unsupported(
+        "symbolic_trace: {} gives a {}, which C++ code needs now, but only a run of the graph will have",
+        op.name(), result.type.to_string());
+  };
+  if (returns.empty()) return {};
+  if (returns.size() == 1) return one(returns[0], node, shapes ? &*shapes : nullptr);
+  ValueList all;
+  for (size_t i = 0; i < returns.size(); ++i) {
+    Node& item = graph().call_function("operator.getitem", {value_of(node), static_cast<int64_t>(i)});
+    all.push_back(one(returns[i], item, shapes ? &shapes->elements()[i] : nullptr));
+  }
+  return Value::tuple(std::move(all));
+}
+
+Value SymbolicTracer::handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) {
+  if (!has_stand_ins(args)) return run(args);
+  if (op.def().higher_order)
+    unsupported("symbolic_trace: {} runs functions on tensors, which needs their values", op.name());
+  ValueList nodes;
+  for (const Value& arg : args) nodes.push_back(as_nodes(arg));
+  std::optional<Value> shapes = shapes_of(args, run);
+  // What is written in place is a method, as only tensors have it.
+  Node* node = nullptr;
+  if (op.form() == OpForm::kInplace) {
+    node = &add_method(op, nodes);
+  } else {
+    node = &add_call(op, nodes, Value());
+  }
+  return stand_ins(op, args, *node, shapes);
+}
+
+Value SymbolicTracer::record(std::string_view function, const ValueList& args) {
+  return value_of(graph().call_function(function, args));
+}
+Value SymbolicTracer::record_method(std::string_view method, const ValueList& args) {
+  return value_of(graph().call_method(method, args));
+}
+
+// --- modules ---------------------------------------------------------------------------------------------
+
+bool SymbolicTracer::is_leaf(const nn::ModuleState& module, const std::string& path) const {
+  if (options_.is_leaf_module) return options_.is_leaf_module(module, path);
+  bool is_container = module.class_name == "Sequential" || module.class_name == "ModuleList";
+  return module.qualified_class.starts_with("weft::nn::") && !is_container;
+}
+
+Value SymbolicTracer::handle(const nn::ModuleCall& call) {
+  auto found = paths_.find(call.module.get());
+  bool is_root = found != paths_.end() && found->second.empty();
+  if (is_root || !has_stand_ins(call.args)) return call.run(call.args);
+  require(found != paths_.end(),
+          "symbolic_trace: a {} that is not installed as a submodule of the traced module is called",
+          call.module->class_name);
+  if (!is_leaf(*call.module, found->second)) return call.run(call.args);
+  ValueList nodes;
+  for (const Value& arg : call.args) nodes.push_back(as_nodes(arg));
+  auto run_below = [&](Args shapes) {
+    MaskScope below(layer::below(layer::kRecorderUpper));
+    nn::ModuleObserver::Scope unwatched(nullptr);
+    return call.run(shapes);
+  };
+  std::optional<Value> shape = shapes_of(call.args, run_below);
+  Node& node = graph().call_module(found->second, std::move(nodes));
+  return proxy(node, shape && shape->is_tensor() ? shape->to_tensor() : Tensor());
+}
+
+// --- questions -------------------------------------------------------------------------------------------
+
+bool SymbolicTracer::is_listening() const {
+  const LayerState& state = layer_state();
+  return active == this && (state.active & state.mask & layer::kRecorderUpper);
+}
+
+SymIntSpan SymbolicTracer::sizes(const TensorImpl& tensor) {
+  if (is_listening() && !knows_shape(tensor)) about_to_read(tensor, "sizes()");
+  return tensor.sizes();
+}
+
+SymInt SymbolicTracer::size(const TensorImpl& tensor, int64_t dim) {
+  Node* node = is_listening() && !knows_shape(tensor) ? node_of(tensor) : nullptr;
+  if (!node) return TensorWatcher::size(tensor, dim);
+  return number(graph().call_method("size", {value_of(*node), dim}), "size");
+}
+
+SymInt SymbolicTracer::numel(const TensorImpl& tensor) {
+  Node* node = is_listening() && !knows_shape(tensor) ? node_of(tensor) : nullptr;
+  if (!node) return tensor.numel();
+  return number(graph().call_method("numel", {value_of(*node)}), "numel");
+}
+
+void SymbolicTracer::about_to_read(const TensorImpl& tensor, const char* what) {
+  if (!is_listening() || knows_shape(tensor)) return;
+  const Node* node = node_of(tensor);
+  fail(
+      "symbolic_trace: {} of '{}' is not known: it is traced without inputs. Give example tensors by "
+      "meta_args, or "
+      "keep the code that asks inside of a leaf module",
+      what, node ? node->name() : "a stand-in");
+}
+
+}  // namespace weft

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "capture/graph_writer.h"
+#include "weft/capture/symbolic_trace.h"
+#include "weft/ops/recorder.h"
+
+namespace weft {
+
+// Records a program that runs on stand-ins: tensors and Vars that are only nodes of the graph. Calls without
+// a stand-in among their arguments simply run.
+class SymbolicTracer final : public GraphWriter,
+                             public Recorder,
+                             public TensorWatcher,
+                             public nn::ModuleObserver {
+ public:
+  SymbolicTracer(const SymbolicTraceOptions& options, const nn::Module* root);
+
+  // The one of this thread; null when it does not trace.
+  static SymbolicTracer* current() noexcept;
+  class Scope;
+
+  // A tensor that stands for what the node gives. With `meta` its type and sizes are known.
+  Tensor proxy(Node& node, const Tensor& meta = {});
+  // The node behind a Var's value, where it has one.
+  Value record(std::string_view function, const ValueList& args);
+  Value record_method(std::string_view method, const ValueList& args);
+  bool is_proxy(const Tensor& tensor) const { return node_of(*tensor.impl()) != nullptr; }
+  Node& node_behind(const Tensor& tensor) const { return *node_of(*tensor.impl()); }
+
+  Value handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) override;
+  Value handle(const nn::ModuleCall& call) override;
+  SymIntSpan sizes(const TensorImpl& tensor) override;
+  SymInt size(const TensorImpl& tensor, int64_t dim) override;
+  SymInt numel(const TensorImpl& tensor) override;
+  void about_to_read(const TensorImpl& tensor, const char* what) override;
+
+ private:
+  Value unknown_tensor(const Tensor& tensor) override;
+  void annotate(Node&, const Value&) override {}
+  bool has_stand_ins(Args args) const;
+  bool is_listening() const;
+  bool knows_shape(const TensorImpl& tensor) const { return shaped_.contains(tensor.serial()); }
+  // What the call gives for the shapes of its arguments; nothing where one is not known.
+  std::optional<Value> shapes_of(Args args, FunctionRef<Value(Args)> run) const;
+  Value stand_ins(const Operator& op, Args args, Node& node, const std::optional<Value>& shapes);
+  SymInt number(Node& node, std::string_view what);
+  bool is_leaf(const nn::ModuleState& module, const std::string& path) const;
+
+  const SymbolicTraceOptions& options_;
+  Ref<ShapeEnv> env_ = ShapeEnv::create();
+  std::unordered_map<const nn::ModuleState*, std::string> paths_;
+  std::unordered_map<uint64_t, Tensor> shaped_;  // stand-ins whose sizes are known, by serial number
+};
+
+class SymbolicTracer::Scope {
+ public:
+  explicit Scope(SymbolicTracer& tracer);
+  ~Scope();
+  Scope(const Scope&) = delete;
+
+ private:
+  RecorderScope recorder_;
+  nn::ModuleObserver::Scope modules_;
+  TensorWatcher* saved_watcher_;
+  SymbolicTracer* outer_;
+};
+
+}  // namespace weft

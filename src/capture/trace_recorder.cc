@@ -1,0 +1,253 @@
+#include "capture/trace_recorder.h"
+
+#include "autograd/function.h"
+#include "weft/autograd/autograd.h"
+#include "weft/base/error.h"
+#include "weft/base/warning.h"
+#include "weft/ops/fake.h"
+
+namespace weft {
+namespace {
+
+thread_local TraceRecorder* active = nullptr;
+
+void note_paths(const nn::ModuleState& state, const std::string& path,
+                std::unordered_map<const nn::ModuleState*, std::string>& paths) {
+  paths.try_emplace(&state, path);
+  for (const nn::ModuleState::Child& child : state.children)
+    note_paths(*child.state, path + "." + child.name, paths);
+}
+
+}  // namespace
+
+TraceRecorder* TraceRecorder::current() noexcept { return active; }
+
+TraceRecorder::TraceRecorder(const TraceOptions& options, const nn::Module* root)
+    : GraphWriter(root),
+      options_(options),
+      env_(ShapeEnv::create({.duck_shape = false, .specialize_zero_one = false, .record_guards = false})) {
+  if (root) note_paths(*root->state(), "__module", paths_);
+}
+
+TraceRecorder::~TraceRecorder() {
+  for (const Tensor& tensor : kept_) tensor.impl()->clear_flags(tensor_flag::kWatched);
+}
+
+TraceRecorder::Scope::Scope(TraceRecorder& recorder)
+    : recorder_(recorder, Recorder::Position::kUpper), modules_(&recorder) {
+  saved_watcher_ = std::exchange(weft::detail::tensor_watcher, &recorder);
+  active = &recorder;
+}
+TraceRecorder::Scope::~Scope() {
+  weft::detail::tensor_watcher = saved_watcher_;
+  active = nullptr;
+}
+
+// --- inputs and constants --------------------------------------------------------------------------------
+
+Value TraceRecorder::add_argument(const std::string& name, const Value& value) {
+  // A tensor that is known already, as another argument or as a parameter, is an input of its own.
+  Value own = map_leaves(value, [&](const Value& leaf) {
+    if (!leaf.is_tensor()) return leaf;
+    const Tensor& tensor = leaf.tensor_ref();
+    bool is_taken = node_of(*tensor.impl()) || is_owned_by_root(tensor);
+    for (const Tensor& other : kept_) is_taken |= other.is_same(tensor);
+    Tensor input = is_taken ? alias(tensor) : tensor;
+    kept_.push_back(input);
+    return Value(input);
+  });
+  add_input(name, own);
+  watch(own);
+  return own;
+}
+
+Value TraceRecorder::unknown_tensor(const Tensor& tensor) {
+  if (is_owned_by_root(tensor)) {
+    Node& node = attribute_node(tensor);
+    kept_.push_back(tensor);
+    watch(tensor);
+    return value_of(node);
+  }
+  require(
+      !tensor.requires_grad(),
+      "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "
+      "detaching the gradient\nTensor:\n{}",
+      tensor.to_string());
+  return value_of(attribute_node(tensor));
+}
+
+void TraceRecorder::annotate(Node& node, const Value& result) {
+  NodeMeta& meta = node.meta();
+  meta.value = map_leaves(result, [](const Value& leaf) {
+    if (!leaf.is_tensor()) return leaf;
+    Tensor shape = shape_only(leaf.tensor_ref());
+    if (leaf.tensor_ref().requires_grad()) shape.set_requires_grad();
+    return Value(shape);
+  });
+  meta.modules = modules_;
+}
+
+// --- sizes -----------------------------------------------------------------------------------------------
+
+bool TraceRecorder::is_listening() const {
+  const LayerState& state = layer_state();
+  return active == this && (state.active & state.mask & layer::kRecorderUpper);
+}
+
+void TraceRecorder::watch(const Value& value) {
+  map_leaves(value, [](const Value& leaf) {
+    if (leaf.is_tensor()) leaf.tensor_ref().impl()->set_flags(tensor_flag::kWatched);
+    return leaf;
+  });
+}
+
+SymInt TraceRecorder::new_size(int64_t hint, const std::string& source) {
+  return env_->create_symbol(hint, source, sym::DimPolicy::kDynamic,
+                             sym::ValueRange{0, sym::ValueRange::kInf});
+}
+
+SymIntSpan TraceRecorder::sizes(const TensorImpl& tensor) {
+  Node* node = is_listening() ? node_of(tensor) : nullptr;
+  if (!node || tensor.dim() == 0) return tensor.sizes();
+  SymInts& known = sizes_of_[tensor.serial()];
+  bool is_current = static_cast<int64_t>(known.size()) == tensor.dim();
+  for (size_t d = 0; is_current && d < known.size(); ++d)
+    is_current = known[d].hint() == tensor.sizes()[d].hint();
+  if (!is_current) {
+    known.clear();
+    for (int64_t d = 0; d < tensor.dim(); ++d) {
+      known.push_back(new_size(tensor.sizes()[static_cast<size_t>(d)].plain(),
+                               fmt::format("{}.size({})", node->name(), d)));
+      GraphWriter::sizes().offer_size(known.back().expr(), *node, d);
+    }
+  }
+  return ListSpan<SymInt>(known.data(), known.size());
+}
+
+SymInt TraceRecorder::numel(const TensorImpl& tensor) {
+  if (!is_listening() || !node_of(tensor)) return tensor.numel();
+  return sym_product(std::span<const SymInt>(sizes(tensor).data(), sizes(tensor).size()));
+}
+
+SymInt TraceRecorder::integer_of(const Tensor& tensor) {
+  Value node = as_nodes(tensor);
+  int64_t hint = 0;
+  {
+    MaskScope below(layer::below(layer::kRecorderUpper));
+    hint = tensor.item().to_int();
+  }
+  SymInt value = env_->create_symbol(hint, "item", sym::DimPolicy::kDynamic, sym::ValueRange{});
+  Node& item = graph().call_function("aten::item", {node});
+  annotate(item, value);
+  track(value, item);
+  return value;
+}
+
+// --- modules ---------------------------------------------------------------------------------------------
+
+Value TraceRecorder::handle(const nn::ModuleCall& call) {
+  auto found = paths_.find(call.module.get());
+  const std::string& name = call.module->class_name;
+  modules_.emplace_back(found == paths_.end() ? name : found->second, name);
+  struct Leave {
+    std::vector<std::pair<std::string, std::string>>& modules;
+    ~Leave() { modules.pop_back(); }
+  } leave{modules_};
+  return call.run(call.args);
+}
+
+// --- calls -----------------------------------------------------------------------------------------------
+
+namespace {
+
+// A custom function as a step of a graph.
+struct AppliedInTrace final : Callable {
+  AppliedInTrace(Ref<autograd::CustomFunction> f, bool writes) : function(std::move(f)), is_inplace(writes) {}
+  using Callable::call;
+  Value call(Args args) override {
+    require(!is_inplace, "inplace {} not supported in the JIT", function->type_name());
+    return Value::list_of(autograd::apply_function(function, autograd::tensors_in(args[0])));
+  }
+  std::string type_name() const override { return "^" + function->type_name(); }
+  Ref<autograd::CustomFunction> function;
+  bool is_inplace;
+};
+
+bool writes_in_place(const Operator& op) {
+  return op.form() == OpForm::kInplace || (op.info().is_mutable && op.form() == OpForm::kFunctional);
+}
+
+}  // namespace
+
+Value TraceRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) {
+  ValueList nodes, below;
+  for (const Value& arg : args) {
+    nodes.push_back(as_nodes(arg));
+    below.push_back(map_leaves(arg, [](const Value& leaf) {
+      // Operators below run on numbers: a trace never guards.
+      return leaf.kind() == Value::Kind::kSymInt ? Value(*leaf.to_sym_int().hint()) : leaf;
+    }));
+  }
+  if (options_.force_outplace && writes_in_place(op)) warn_of_other_references(op, args);
+  Value result = run(below);
+  warn_of_conversion(op, result);
+  if (op.def().higher_order) record_custom_function(args, nodes, result);
+  else record(op, args, nodes, result);
+  watch(result);
+  return result;
+}
+
+void TraceRecorder::record(const Operator& op, Args, const ValueList& nodes, const Value& result) {
+  // What changes no element but only what a tensor is (detach_) is recorded as the value that it gives.
+  bool is_geometry = op.form() == OpForm::kInplace && op.has(Traits::kView);
+  const Operator& recorded =
+      (is_geometry || (options_.force_outplace && op.form() == OpForm::kInplace)) ? op.functional() : op;
+  add_call(recorded, nodes, result);
+}
+
+Value TraceRecorder::record_custom_function(Args args, const ValueList& nodes, const Value& result) {
+  autograd::AppliedFunction& applied = autograd::applied_function(args);
+  bool writes = !applied.context.dirty_.empty();
+  auto function = make_ref<AppliedInTrace>(applied.function, writes);
+  Node& node = graph().call_function("weft.call", {Value(Ref<ValueObject>(function)), nodes[1]});
+  node.meta().extra.set("inplace", writes ? 1 : 0);
+  annotate(node, result);
+  track(result, node);
+  return result;
+}
+
+void TraceRecorder::warn_of_conversion(const Operator& op, const Value& result) const {
+  if (!op.has(Traits::kDataDependent) || !result.is_number()) return;
+  const char* what = result.is_bool() ? "a C++ boolean" : result.is_int() ? "a C++ integer" : "a C++ float";
+  warn(
+      WarningKind::kTracer,
+      "Converting a tensor to {} might cause the trace to be incorrect. We can't record the data flow of C++ "
+      "values, so this value will be treated as a constant in the future. This means that the trace might "
+      "not "
+      "generalize to other inputs!",
+      what);
+}
+
+void TraceRecorder::warn_of_other_references(const Operator& op, Args args) const {
+  const std::vector<uint8_t>& written = op.info().written;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!written[i] || !args[i].is_tensor()) continue;
+    const Tensor& target = args[i].tensor_ref();
+    uint32_t references = target.storage()->use_count();
+    if (references > 1)
+      warn(
+          WarningKind::kTracer,
+          "There are {} live references to the data region being modified when tracing in-place operator {} "
+          "(possibly due to an assignment). This might cause the trace to be incorrect, because all other "
+          "views that also reference this data will not reflect this change in the trace! On the other hand, "
+          "if all other views use the same memory chunk, but are disjoint (e.g. are outputs of torch.split), "
+          "this might still be safe.",
+          references, op.schema().name);
+  }
+}
+
+void TraceRecorder::name_value(const Tensor& tensor, std::string_view name) {
+  if (Node* node = node_of(*tensor.impl())) node->rename(name);
+}
+
+}  // namespace weft

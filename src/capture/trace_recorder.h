@@ -1,0 +1,73 @@
+#pragma once
+
+#include <deque>
+
+#include "capture/graph_writer.h"
+#include "weft/capture/trace.h"
+#include "weft/nn/module.h"
+#include "weft/ops/recorder.h"
+
+namespace weft {
+
+// Records a program while it runs on real tensors: every operator as it was called, where in which module,
+// and the sizes that the program reads. While one lives, it is what `is_tracing` means.
+class TraceRecorder final : public GraphWriter,
+                            public Recorder,
+                            public TensorWatcher,
+                            public nn::ModuleObserver {
+ public:
+  TraceRecorder(const TraceOptions& options, const nn::Module* root);
+  ~TraceRecorder() override;
+
+  // The one of this thread; null when it does not trace.
+  static TraceRecorder* current() noexcept;
+  // Begins and ends recording.
+  class Scope;
+
+  // The value that the program gets for an argument.
+  Value add_argument(const std::string& name, const Value& value);
+  void name_value(const Tensor& tensor, std::string_view name);
+  // A number out of a tensor, as a node.
+  SymInt integer_of(const Tensor& tensor);
+  // Attributes that are no part of the module's state.
+  const GraphModule::Attributes& constants() const noexcept { return constants_; }
+
+  Value handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) override;
+  Value handle(const nn::ModuleCall& call) override;
+  SymIntSpan sizes(const TensorImpl& tensor) override;
+  SymInt numel(const TensorImpl& tensor) override;
+  void about_to_read(const TensorImpl&, const char*) override {}
+
+ private:
+  Value unknown_tensor(const Tensor& tensor) override;
+  void annotate(Node& node, const Value& result) override;
+  bool is_listening() const;
+  void watch(const Value& value);
+  Value record_custom_function(Args args, const ValueList& nodes, const Value& result);
+  void record(const Operator& op, Args args, const ValueList& nodes, const Value& result);
+  void warn_of_conversion(const Operator& op, const Value& result) const;
+  void warn_of_other_references(const Operator& op, Args args) const;
+  SymInt new_size(int64_t hint, const std::string& source);
+
+  const TraceOptions& options_;
+  Ref<ShapeEnv> env_;
+  std::unordered_map<uint64_t, SymInts> sizes_of_;  // by the tensor's serial number
+  std::unordered_map<const nn::ModuleState*, std::string> paths_;
+  std::vector<std::pair<std::string, std::string>> modules_;  // those that are running: path and class
+  std::vector<Tensor> kept_;                                  // whose marks are taken off at the end
+  GraphModule::Attributes constants_;
+};
+
+class TraceRecorder::Scope {
+ public:
+  explicit Scope(TraceRecorder& recorder);
+  ~Scope();
+  Scope(const Scope&) = delete;
+
+ private:
+  RecorderScope recorder_;
+  nn::ModuleObserver::Scope modules_;
+  TensorWatcher* saved_watcher_;
+};
+
+}  // namespace weft

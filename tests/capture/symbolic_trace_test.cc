@@ -1,0 +1,132 @@
+// symbolic_trace: programs without inputs.
+#include "weft/capture/symbolic_trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+#include "support/tensors.h"
+#include "weft/func/functionalize.h"
+#include "weft/nn/layers.h"
+#include "weft/ops/layers.h"
+
+namespace weft {
+namespace {
+
+using testing::expect_equal;
+using ::testing::HasSubstr;
+
+struct Net : nn::Module {
+  nn::Sequential body = child("body", nn::Sequential(nn::Linear(4, 3), nn::ReLU()));
+  nn::Linear fc = child("fc", nn::Linear(3, 2));
+  Tensor scale = parameter("scale", ones({2}));
+  Tensor forward(const Tensor& x) {
+    Tensor y = fc(body(x)) * scale;
+    return y + ones({2});
+  }
+  WEFT_ARGS(x)
+};
+
+TEST(SymbolicTrace, KeepsLeafModulesAndSharesParameters) {
+  Net net;
+  GraphModule g = symbolic_trace(net);
+  EXPECT_EQ(g.code(), R"(
+
+
+def forward(self, x):
+    body_0 = getattr(self.body, "0")(x);  x = None
+    body_1 = getattr(self.body, "1")(body_0);  body_0 = None
+    fc = self.fc(body_1);  body_1 = None
+    scale = self.scale
+    mul = torch.ops.aten.mul.Tensor(fc, scale);  fc = scale = None
+    _tensor_constant0 = self._tensor_constant0
+    add = torch.ops.aten.add.Tensor(mul, _tensor_constant0);  mul = _tensor_constant0 = None
+    return add
+    )");
+  Tensor x = randn({5, 4});
+  expect_equal(g(x), net(x));
+  EXPECT_TRUE(g.find("scale").to_tensor().is_same(net.scale));
+}
+
+TEST(SymbolicTrace, LeafRuleDecides) {
+  Net net;
+  GraphModule flat =
+      symbolic_trace(net, {.is_leaf_module = [](const nn::ModuleState&, std::string_view) { return false; }});
+  for (const Node& node : flat.graph()) EXPECT_NE(node.kind(), NodeKind::kCallModule);
+  GraphModule whole = symbolic_trace(
+      net, {.is_leaf_module = [](const nn::ModuleState&, std::string_view path) { return path == "body"; }});
+  EXPECT_THAT(whole.code(), HasSubstr("body = self.body(x)"));
+  Tensor x = randn({5, 4});
+  expect_equal(flat(x), net(x));
+  expect_equal(whole(x), net(x));
+}
+
+TEST(SymbolicTrace, InPlaceWritesAreMethods) {
+  auto f = [](const Tensor& a) {
+    Tensor b = a * 2;
+    b.relu_();
+    return b;
+  };
+  GraphModule g = symbolic_trace(f);
+  EXPECT_THAT(g.graph().to_string(), HasSubstr("call_method[target=relu_]"));
+  expect_equal(g(full({2}, -3)), zeros({2}));
+  GraphModule functional = make_graph(func::functionalize([g](const Tensor& x) { return g(x); }))(randn({3}));
+  EXPECT_THAT(functional.code(), HasSubstr("torch.ops.aten.relu.default("));
+}
+
+TEST(SymbolicTrace, UntypedValuesRecord) {
+  auto f = [](Var a, Var b) {
+    assert_that(a == b, "must be equal");
+    return a + b["x"];
+  };
+  EXPECT_ERROR(f(Var(3), Var(4)), "must be equal");
+  GraphModule g = symbolic_trace([](Var a, Var b) {
+    assert_that(a == 3, "must be three");
+    return a + b["x"];
+  });
+  EXPECT_THAT(g.code(), HasSubstr("torch._assert(eq, 'must be three')"));
+  EXPECT_EQ(g.call({3, to_value(std::map<std::string, int>{{"x", 4}})}).to_int(), 7);
+  EXPECT_ERROR(g.call({5, to_value(std::map<std::string, int>{{"x", 4}})}), "must be three");
+  EXPECT_ERROR(symbolic_trace([](Var a) { return a == 3 ? Var(1) : Var(2); }),
+               "symbolically traced variables cannot be used as inputs to control flow");
+}
+
+TEST(SymbolicTrace, ConcreteArgumentsAreFixedAndChecked) {
+  auto f = [](const Tensor& x, bool negate, int64_t times) {
+    Tensor y = x;
+    for (int64_t i = 0; i < times; ++i) y = negate ? -y : y * 2;
+    return y;
+  };
+  GraphModule g = symbolic_trace(
+      f, {.concrete_args = Dict{{"negate", false}, {"times", 3}}, .arg_names = "x, negate, times"});
+  expect_equal(g.call({ones({2}), false, 3}).to_tensor(), full({2}, 8));
+  EXPECT_ERROR(g.call({ones({2}), false, 4}),
+               "times has been specialized to have value 3 but got another value");
+  EXPECT_ERROR(symbolic_trace(f),
+               "argument 'arg1' has a C++ type that only values have: fix it by concrete_args");
+}
+
+TEST(SymbolicTrace, MetaArgumentsAnswerQuestions) {
+  auto f = [](const Tensor& x) { return x.size(0) < 30 ? x.relu() : x.sigmoid(); };
+  Tensor small = empty({15, 2}, kFloat32, std::nullopt, Device("meta"));
+  GraphModule g = symbolic_trace(f, {.meta_args = Dict{{"arg0", small}}});
+  EXPECT_THAT(g.code(), HasSubstr("relu"));
+  EXPECT_THAT(g.code(), ::testing::Not(HasSubstr("sigmoid")));
+  EXPECT_ERROR(symbolic_trace([](const Tensor& x) { return x.dim() == 2 ? x : x * 2; }),
+               "dim() of 'arg0' is not known: it is traced without inputs");
+  EXPECT_ERROR(symbolic_trace([](const Tensor& x) { return x.unbind(0)[0]; }),
+               "gives a list whose length depends on sizes that are not known");
+}
+
+TEST(SymbolicTrace, StandInsDoNotOutliveTheTrace) {
+  Tensor kept;
+  symbolic_trace([&](const Tensor& x) {
+    kept = x * 2;
+    return kept;
+  });
+  EXPECT_ERROR(kept + 1, "an argument is a value of a capture that has ended; it has no data");
+  EXPECT_EQ(layer_state().active, 0u);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,107 @@
+// trace: recording on real inputs, and its checker.
+#include "weft/capture/trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+#include "support/tensors.h"
+#include "weft/autograd/autograd.h"
+#include "weft/base/warning.h"
+#include "weft/nn/layers.h"
+#include "weft/ops/layers.h"
+
+namespace weft {
+namespace {
+
+using testing::expect_equal;
+using ::testing::HasSubstr;
+
+Value args(std::initializer_list<Value> values) { return Value::tuple(values); }
+
+TEST(Trace, RecordsFunctions) {
+  TracedFunction f = trace([](const Tensor& x, const Tensor& y) { return x * 2 - y; },
+                           args({randn({3}), randn({3})}), {.arg_names = "x, y", .name = "f"});
+  EXPECT_EQ(f.name(), "f");
+  Tensor a = randn({5, 2}), b = randn({5, 2});
+  expect_equal(f(a, b), a * 2 - b);
+  expect_equal(f.call(ValueList{}, {{"y", a}, {"x", b}}).to_tensor(), b * 2 - a);
+  EXPECT_FALSE(is_tracing());
+}
+
+struct Net : nn::Module {
+  nn::Linear fc = child("fc", nn::Linear(4, 3));
+  Tensor forward(const Tensor& x) { return relu(fc(x)); }
+  WEFT_ARGS(x)
+};
+
+TEST(Trace, RecordsModules) {
+  Net net;
+  TracedModule traced = trace(net, randn({2, 4}));
+  Tensor x = randn({7, 4});
+  expect_equal(traced(x), net(x));
+  EXPECT_THAT(traced.method_names(), ::testing::ElementsAre("forward"));
+  EXPECT_TRUE(traced.find("fc.weight").to_tensor().is_same(net.fc.weight));
+  EXPECT_EQ(traced.state_dict().size(), 2u);
+  EXPECT_EQ(traced.to_string(), "Net(\n  original_name=Net\n  (fc): Linear(original_name=Linear)\n)");
+  EXPECT_ERROR(callable_in(traced.find("fc"))->call(ValueList{x}), "Trace submodules cannot be called.");
+}
+
+TEST(Trace, TakesAndGivesContainers) {
+  TracedFunction f = trace(
+      [](const std::map<std::string, Tensor>& d, const std::tuple<Tensor, std::vector<Tensor>>& t) {
+        return std::tuple(d.at("a") + std::get<0>(t), std::tuple(std::get<1>(t)[0]));
+      },
+      args({Dict{{"a", ones({2})}, {"b", ones({2})}}, Value::tuple({ones({2}), Value::list({ones({2})})})}));
+  Tensor x = randn({2}), y = randn({2}), z = randn({2});
+  Value result = f.call({Dict{{"c", z}, {"a", x}}, Value::tuple({y, Value::list({z})})});
+  expect_equal(result.elements()[0].to_tensor(), x + y);
+  EXPECT_TRUE(result.elements()[1].elements()[0].to_tensor().is_same(z));
+  EXPECT_ERROR(f.call({Dict{{"c", z}}, Value::tuple({y, Value::list({z})})}), "'a'");
+}
+
+TEST(Trace, ChecksRunsAgainstEachOther) {
+  int calls = 0;
+  auto f = [&](const Tensor& x) {
+    ++calls;
+    return x + 1;
+  };
+  trace(f, ones({2}));
+  EXPECT_EQ(calls, 3);
+  trace(f, ones({2}), {.check_trace = false});
+  EXPECT_EQ(calls, 4);
+  auto grows = [n = 0](const Tensor& x) mutable {
+    Tensor y = x;
+    for (int i = 0; i <= n; ++i) y = y.neg();
+    ++n;
+    return y;
+  };
+  EXPECT_ERROR_TYPE(TracingCheckError, trace(grows, ones({2})), "Graphs differed across invocations!");
+}
+
+TEST(Trace, WarnsOfRandomResults) {
+  WarningCapture capture;
+  trace([](const Tensor& x) { return dropout(x, 0.5, true); }, ones({50}));
+  std::vector<Warning> warnings = capture.take();
+  ASSERT_GE(warnings.size(), 2u);
+  EXPECT_THAT(warnings[0].message, HasSubstr("Trace had nondeterministic nodes."));
+  EXPECT_THAT(warnings[1].message,
+              HasSubstr("Output nr 1. of the traced function does not match the corresponding "
+                        "output of the Python function"));
+}
+
+TEST(Trace, RefusesWhatItCannotRecord) {
+  Tensor p = ones({2}).set_requires_grad();
+  EXPECT_ERROR(trace([&](const Tensor& x) { return x + p; }, ones({2})),
+               "Cannot insert a Tensor that requires grad as a constant");
+  EXPECT_ERROR(trace([](const Tensor&) {}, ones({2})), "The traced function didn't return any values!");
+  EXPECT_ERROR(trace([](int64_t) { return ones({2}); }, args({1})), "Type 'Tuple[int]' cannot be traced");
+  EXPECT_ERROR(
+      trace([](const Tensor& x) { return trace([](const Tensor& y) { return y; }, x)(x); }, ones({2})),
+      "Tracing can't be nested");
+  EXPECT_FALSE(is_tracing());
+  EXPECT_EQ(layer_state().active, 0u);
+}
+
+}  // namespace
+}  // namespace weft
