@@ -2,33 +2,11 @@
 
 #include <unordered_map>
 
-#include "func/level.h"
+#include "func/substitution.h"
 #include "weft/base/error.h"
 
 namespace weft::nn {
 namespace {
-
-// A transform whose whole work is to put other tensors into calls.
-class SubstitutionLevel final : public Level {
- public:
-  const char* name() const override { return "functional_call"; }
-  bool sees_everything() const override { return true; }
-  bool decomposes() const override { return false; }
-
-  void replace(const Tensor& own, const Tensor& other) { others_[own.impl()] = other; }
-
-  Value handle(const Operator& op, Args args) override {
-    std::vector<Value> replaced = map_arguments(args, [&](const Tensor& tensor) {
-      auto found = others_.find(tensor.impl());
-      return Value(found == others_.end() ? tensor : found->second);
-    });
-    BelowLevel below(*this);
-    return dispatch::redispatch(op, replaced);
-  }
-
- private:
-  std::unordered_map<const TensorImpl*, Tensor> others_;
-};
 
 bool same_sizes(const Tensor& a, const Tensor& b) {
   if (a.dim() != b.dim()) return false;

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "func/level.h"
+
+namespace weft {
+
+// A transform whose whole work is to put other tensors into calls.
+class SubstitutionLevel final : public Level {
+ public:
+  const char* name() const override { return "substitution"; }
+  bool sees_everything() const override { return true; }
+  bool decomposes() const override { return false; }
+
+  void replace(const Tensor& own, const Tensor& other) { others_[own.impl()] = other; }
+  Value handle(const Operator& op, Args args) override;
+
+ private:
+  std::unordered_map<const TensorImpl*, Tensor> others_;
+};
+
+// The tensors that `f` uses without being given them, or having made them: what it closes over. `f` runs on
+// tensors without data.
+std::vector<Tensor> closed_over(const ValueFunction& f, const ValueList& arguments);
+
+}  // namespace weft
