@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Copies the recorded calls of the first set of operators into the project.
+"""Copies the recorded calls of the operators that weft has into the project.
 
 Usage: scripts/copy_samples.py FOLDER [--output tests/data/samples]
 
@@ -49,6 +49,17 @@ convolution_backward
 max_pool2d_with_indices max_pool2d_with_indices_backward avg_pool2d_backward
 _adaptive_avg_pool2d _adaptive_avg_pool2d_backward
 addmv mv dot baddbmm linear_backward
+""".split()
+
+# What captured programs and the model zoo add.
+SECOND_SET = """
+threshold hardtanh hardtanh_backward relu6 hardsigmoid hardsigmoid_backward hardswish hardswish_backward
+leaky_relu leaky_relu_backward elu elu_backward softplus softplus_backward
+normal diag diag_embed diagonal_copy cummax cummin cummaxmin_backward isfinite isclose allclose equal
+type_as lift lift_fresh_copy
+upsample_nearest2d upsample_nearest2d_backward upsample_bilinear2d upsample_bilinear2d_backward
+native_group_norm native_group_norm_backward group_norm instance_norm norm linalg_vector_norm
+sym_size sym_stride sym_numel sym_storage_offset size stride numel storage_offset dim
 """.split()
 
 WIDTH = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
@@ -139,7 +150,7 @@ def main():
     for old in options.output.glob("*"):
         if old.suffix in (".json", ".safetensors"):
             old.unlink()
-    names = set(FIRST_SET) | set(NEEDED)
+    names = set(FIRST_SET) | set(NEEDED) | set(SECOND_SET)
     for path in sorted(options.folder.glob("*.json")):
         count = copy_family(path, options.output, names)
         if count:

@@ -192,7 +192,11 @@ struct Copied<fn, out_type, std::tuple<R...> (*)(A...)> {
     std::apply([&](const R&... results) { (copy(targets, results), ...); }, fn(args...));
     return {targets...};
   }
-  static constexpr KernelSet set() { return {.functional = function<fn>(), .out = function<out>()}; }
+  static constexpr KernelSet set() {
+    return {.functional = function<fn>(),
+            .out = function<out>(),
+            .out_type_is_exact = out_type == OutType::kExact};
+  }
 };
 template <auto fn, OutType out_type, typename R, typename... A>
 struct Copied<fn, out_type, R (*)(A...)> {

@@ -29,6 +29,7 @@ Real floor_div(Real a, Real b) {
 }
 Real cdf(Real x) { return 0.5L * std::erfc(-x * std::sqrt(0.5L)); }
 Real sigmoid(Real x) { return 1 / (1 + std::exp(-x)); }
+Real hard_gate(Real x) { return std::isnan(x) ? x : std::min(std::max(x + 3, Real(0)), Real(6)); }
 Real gelu_inner(Real x) { return std::sqrt(2 / std::acos(-1.0L)) * (x + 0.044715L * x * x * x); }
 
 // Reals. Comparisons and the like give 0 or 1.
@@ -100,7 +101,29 @@ const std::map<std::string, Reference>& real_references() {
       {"sigmoid", [](const Args& a) { return sigmoid(a[0]); }},
       {"sigmoid_backward", [](const Args& a) { return a[0] * ((1 - a[1]) * a[1]); }},
       {"relu", [](const Args& a) { return a[0] < 0 ? 0 : a[0]; }},
+      {"threshold", [](const Args& a) { return a[0] <= a[1] ? a[2] : a[0]; }},
       {"threshold_backward", [](const Args& a) { return a[1] <= a[2] ? 0 : a[0]; }},
+      {"hardtanh_backward", [](const Args& a) { return a[1] > a[2] && a[1] < a[3] ? a[0] : 0; }},
+      {"hardsigmoid", [](const Args& a) { return hard_gate(a[0]) / 6; }},
+      {"hardsigmoid_backward", [](const Args& a) { return a[1] > -3 && a[1] < 3 ? a[0] / 6 : 0; }},
+      {"hardswish", [](const Args& a) { return a[0] * hard_gate(a[0]) / 6; }},
+      {"hardswish_backward",
+       [](const Args& a) { return a[1] <= -3 ? 0
+                                  : a[1] < 3 ? a[0] * (a[1] / 3 + 0.5L)
+                                             : a[0]; }},
+      {"leaky_relu", [](const Args& a) { return a[0] > 0 ? a[0] : a[0] * a[1]; }},
+      {"leaky_relu_backward", [](const Args& a) { return a[1] > 0 ? a[0] : a[0] * a[2]; }},
+      {"elu", [](const Args& a) { return a[0] < 0 ? std::expm1(a[0] * a[3]) * a[1] * a[2] : a[0] * a[2]; }},
+      {"elu_backward",
+       [](const Args& a) {
+         return a[1] > 0 ? a[0] * a[3] : a[0] * a[4] * a[2] * a[3] * std::exp(a[1] * a[4]);
+       }},
+      {"elu_backward_of_result",
+       [](const Args& a) { return a[1] > 0 ? a[0] * a[3] : a[0] * a[4] * (a[1] + a[2] * a[3]); }},
+      {"softplus",
+       [](const Args& a) { return a[0] * a[1] > a[2] ? a[0] : std::log1p(std::exp(a[0] * a[1])) / a[1]; }},
+      {"softplus_backward",
+       [](const Args& a) { return a[1] * a[2] > a[3] ? a[0] : a[0] * sigmoid(a[1] * a[2]); }},
       {"silu", [](const Args& a) { return a[0] / (1 + std::exp(-a[0])); }},
       {"silu_backward",
        [](const Args& a) {
@@ -150,7 +173,15 @@ bool cancels(const std::string& name) {
                                                  "sigmoid_backward",
                                                  "add",
                                                  "sub",
-                                                 "gelu"};
+                                                 "gelu",
+                                                 "hardsigmoid",
+                                                 "hardswish",
+                                                 "hardswish_backward",
+                                                 "elu",
+                                                 "elu_backward",
+                                                 "elu_backward_of_result",
+                                                 "softplus",
+                                                 "softplus_backward"};
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -322,6 +353,7 @@ int64_t integer_reference(const std::string& name, const std::vector<int64_t>& a
   if (name == "abs") return a[0] < 0 ? times(a[0], -1) : a[0];
   if (name == "square") return times(a[0], a[0]);
   if (name == "addcmul") return plus(a[0], times(a[3], times(a[1], a[2])));
+  if (name == "threshold") return a[0] <= a[1] ? a[2] : a[0];
   if (name == "div_floor") return divide(a[0], a[1]) - rounds(a[0], a[1]);
   if (name == "div_trunc") return divide(a[0], a[1]);
   if (name == "remainder") return modulo(a[0], a[1]) + (rounds(a[0], a[1]) ? a[1] : 0);

@@ -237,6 +237,10 @@ TEST(Layouts, DoNotChangeValues) {
                {"aten::resize", "it reads memory, whatever layout the tensor has"},
                {"aten::resize_as", "it reads memory, whatever layout the tensor has"},
                {"aten::set_.source_Tensor_storage_offset", "it reads memory, whatever layout the tensor has"},
+               {"aten::stride.int", "the layout is what it reads"},
+               {"aten::sym_stride.int", "the layout is what it reads"},
+               {"aten::storage_offset", "the layout is what it reads"},
+               {"aten::sym_storage_offset", "the layout is what it reads"},
                {"aten::_unsafe_view", "not every layout can be seen in every way"},
                {"aten::view_as", "not every layout can be seen in every way"}});
 }

@@ -63,6 +63,7 @@ inline const Exceptions kConstants = {
 inline const Exceptions kSavedStatistics = {
     {"aten::native_batch_norm_backward", "mean and deviation are functions of the input"},
     {"aten::native_layer_norm_backward", "mean and deviation are functions of the input"},
+    {"aten::native_group_norm_backward", "mean and deviation are functions of the input"},
     {"aten::nll_loss_backward", "the total weight is a function of the target"},
     {"aten::nll_loss2d_backward", "the total weight is a function of the target"},
 };

@@ -89,6 +89,23 @@ TEST(Choices, MoveGradientsWithinALane) {
   EXPECT_EQ(compare(vector({0, 2, 0})).size(), 1u);
 }
 
+TEST(NanInputs, AreLeftOutOfGradientsThatDependOnTheLength) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  auto compare = [&](const std::string& overload, bool is_gradient, const Tensor& got) {
+    Call call(overload, vector({1, nan, 2}));
+    Elements ours = elements_of(got), stored = elements_of(vector({5, 6, 7}));
+    leave_out_nan_inputs(call.row, is_gradient, call.arguments, ours, stored);
+    Differences differences;
+    differences.compare_values("out", ours, stored, 0);
+    return differences.take();
+  };
+  EXPECT_THAT(compare("aten::hardtanh", true, vector({5, 0, 7})), IsEmpty());
+  EXPECT_THAT(compare("aten::hardtanh_backward", false, vector({5, nan, 7})), IsEmpty());
+  EXPECT_EQ(compare("aten::hardtanh", true, vector({5, 0, 8})).size(), 1u);
+  EXPECT_EQ(compare("aten::hardtanh", false, vector({5, 0, 7})).size(), 1u);
+  EXPECT_EQ(compare("aten::relu", true, vector({5, 0, 7})).size(), 1u);
+}
+
 std::vector<std::string> decomposition(const Call& call, const std::vector<Tensor>& results) {
   Differences differences;
   check_decomposition(differences, call.row, call.arguments, results);

@@ -153,10 +153,11 @@ inline std::string describe_fully(const Tensor& tensor, const std::vector<Tensor
                      tensor.is_neg() ? " neg" : "", relation_to(tensor, arguments));
 }
 
-// The structure of a result with its tensors described.
+// The structure of a result with its tensors and integers described.
 inline std::string describe_result(const Value& result, const std::vector<Tensor>& arguments,
                                    FunctionRef<std::string(const SymInt&)> number) {
   if (result.is_tensor()) return describe_fully(result.tensor_ref(), arguments, number);
+  if (result.is_int()) return number(result.to_sym_int());
   if (!result.is_sequence()) return std::string(result.kind_name());
   std::string text = result.is_list() ? "list(" : "tuple(";
   for (const Value& element : result.elements())

@@ -181,6 +181,8 @@ std::string return_type(const Schema& schema) {
     bool written = returns[0].alias && returns[0].alias->is_write;
     if (is_tensor(type)) return written ? "const Tensor&" : "Tensor";
     if (is_tensor_list(type)) return "std::vector<Tensor>";
+    if (type.is_list() && type.element().is(Type::Kind::kInt)) return "Ints";
+    if (type.is_list() && type.element().is(Type::Kind::kSymInt)) return "SymInts";
     return plain_type(type);
   }
   std::string text = "std::tuple<";
@@ -294,8 +296,8 @@ std::string parameters(const Overload& o, bool with_defaults, bool without_self)
 
 bool is_method(const Overload& o) {
   static const std::set<std::string> by_hand = {
-      "size",    "stride", "numel",          "dim",  "is_complex", "is_floating_point",
-      "is_conj", "is_neg", "requires_grad_", "data", "backward",   "version"};
+      "size",    "stride", "numel",          "dim",  "storage_offset", "is_complex", "is_floating_point",
+      "is_conj", "is_neg", "requires_grad_", "data", "backward",       "version"};
   if (o.form == Form::kOut || o.schema.ns != "aten" || o.schema.arguments.empty()) return false;
   if (o.schema.name.starts_with("_") || by_hand.count(o.schema.name)) return false;
   return o.schema.arguments[0].name == "self" && is_tensor(o.schema.arguments[0].type);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "weft/base/error.h"
 
@@ -116,6 +117,21 @@ Uniqueness gradient_uniqueness_of(const Row& row, const std::string& name) {
   if (!nature) return Uniqueness::kUnique;
   if (*nature == Nature::kChoice || *nature == Nature::kPermutation) return Uniqueness::kAmongEquals;
   return Uniqueness::kUpToPhase;
+}
+
+void leave_out_nan_inputs(const Row& row, bool is_gradient, const Arguments& arguments, Elements& got,
+                          const Elements& stored) {
+  static const std::set<std::string> activations = {"elu", "hardtanh", "relu6", "hardswish"};
+  std::string name = base_name(row.overload);
+  bool is_derivative = name.ends_with("_backward");
+  if (is_derivative) name.resize(name.size() - std::string("_backward").size());
+  if (!activations.contains(name) || !(is_gradient || is_derivative)) return;
+  const Tensor* input = arguments.find(name == "elu" && is_derivative ? "self_or_result" : "self");
+  if (!input) return;
+  Elements inputs = elements_of(*input);
+  if (inputs.is_exact() || inputs.count() != got.count() || got.count() != stored.count()) return;
+  for (size_t i = 0; i < inputs.count(); ++i)
+    if (std::isnan(inputs.numbers[i].re)) got.numbers[i] = stored.numbers[i];
 }
 
 namespace {

@@ -89,6 +89,7 @@ class SampleRun {
     Elements ours = elements_of(got), stored = stored_elements(entry, file_.tensors());
     switch (uniqueness_of(row_, name)) {
       case Uniqueness::kUnique:
+        leave_out_nan_inputs(row_, false, arguments_, ours, stored);
         return found_.compare_values(what, ours, stored, noise);
       case Uniqueness::kAmongEquals:
         return compare_choices(found_, what, name, row_, arguments_, ours, stored);
@@ -238,6 +239,7 @@ class SampleRun {
     Elements ours = elements_of(got), stored = stored_elements(entry, file_.tensors());
     switch (gradient_uniqueness_of(row_, name)) {
       case Uniqueness::kUnique:
+        leave_out_nan_inputs(row_, true, arguments_, ours, stored);
         return found_.compare_values(what, ours, stored, distance);
       case Uniqueness::kAmongEquals:
         return compare_lane_sums(found_, what, row_, ours, stored, distance);

@@ -133,6 +133,15 @@ struct Result<std::vector<Tensor>> {
     return tensors;
   }
 };
+template <typename Element, size_t n>
+struct Result<SmallVector<Element, n>> {
+  static SmallVector<Element, n> from(const Value& v) {
+    SmallVector<Element, n> list;
+    list.reserve(v.elements().size());
+    for (const Value& element : v.elements()) list.push_back(Unboxed<Element>(element).get());
+    return list;
+  }
+};
 template <typename... R>
 struct Result<std::tuple<R...>> {
   static std::tuple<R...> from(const Value& v) {
@@ -155,6 +164,10 @@ Value box(const ListSpan<T>& list) {
 }
 inline Value box(const SymIntSpan& list) { return Value::list_of(list); }
 inline Value box(const std::vector<Tensor>& list) { return Value::list_of(list); }
+template <typename Element, size_t n>
+Value box(const SmallVector<Element, n>& list) {
+  return Value::list_of(list);
+}
 template <size_t n>
 Value box(const std::array<bool, n>& list) {
   return Value::list_of(list);

@@ -55,6 +55,49 @@ void run(int64_t outer, int64_t n, int64_t inner, const T* in, T* out) {
                });
 }
 
+// Whether a later `x` takes the place of `best`.
+template <bool largest, typename T>
+bool replaces(T x, T best) {
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    return replaces<largest>(static_cast<float>(x), static_cast<float>(best));
+  } else {
+    bool reaches = largest ? x >= best : x <= best;
+    if constexpr (std::is_floating_point_v<T>) return x != x || (best == best && reaches);
+    else return reaches;
+  }
+}
+
+// Rows of `width` elements, `stride` apart: each is compared with the one before.
+template <bool largest, typename T>
+void extremum_columns(int64_t n, int64_t width, int64_t stride, const T* in, T* values, int64_t* places) {
+  for (int64_t c = 0; c < width; ++c) {
+    values[c] = in[c];
+    places[c] = 0;
+  }
+  for (int64_t r = 1; r < n; ++r) {
+    const T *x = in + r * stride, *best = values + (r - 1) * stride;
+    const int64_t* at = places + (r - 1) * stride;
+    for (int64_t c = 0; c < width; ++c) {
+      bool later = replaces<largest>(x[c], best[c]);
+      values[r * stride + c] = later ? x[c] : best[c];
+      places[r * stride + c] = later ? r : at[c];
+    }
+  }
+}
+
+template <bool largest, typename T>
+void run_extremum(int64_t outer, int64_t n, int64_t inner, const T* in, T* values, int64_t* places) {
+  int64_t width = std::min(inner, kColumns), tiles = (inner + width - 1) / width;
+  parallel_for(0, outer * tiles, std::max<int64_t>(1, kThreadElements / (n * width)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t t = begin; t < end; ++t) {
+                   int64_t column = t % tiles * width, at = t / tiles * n * inner + column;
+                   extremum_columns<largest>(n, std::min(width, inner - column), inner, in + at, values + at,
+                                             places + at);
+                 }
+               });
+}
+
 template <typename T, typename A>
 void run_bytes(int64_t outer, int64_t n, int64_t inner, const char* in, char* out) {
   run<T, A>(outer, n, inner, reinterpret_cast<const T*>(in), reinterpret_cast<T*>(out));
@@ -83,6 +126,19 @@ void cumsum(int64_t outer, int64_t n, int64_t inner, const char* in, char* out, 
     default:
       unsupported("cumsum is not implemented for {}", dtype_name(type));
   }
+}
+
+void cumulative_extremum(bool largest, int64_t outer, int64_t n, int64_t inner, const char* in, char* values,
+                         int64_t* places, DType type) {
+  if (outer == 0 || n == 0 || inner == 0) return;
+  visit_dtype(type, [&]<typename T>() {
+    if constexpr (requires(T t) { t.re; }) {
+      unsupported("cumulative extremes are not implemented for {}", dtype_name(type));
+    } else {
+      auto run = largest ? &run_extremum<true, T> : &run_extremum<false, T>;
+      run(outer, n, inner, reinterpret_cast<const T*>(in), reinterpret_cast<T*>(values), places);
+    }
+  });
 }
 
 }  // namespace weft::cpu

@@ -98,7 +98,20 @@ inline constexpr uint16_t kAllTypes = kBooleans | kNumbers;
   X(kSigmoid, "sigmoid", Sigmoid, 1, 0, kFloatsOrComplex)                         \
   X(kSigmoidBackward, "sigmoid_backward", SigmoidBackward, 2, 0, kFloatsOrComplex) \
   X(kRelu, "relu", Relu, 1, 0, kReals)                                            \
+  X(kThreshold, "threshold", Threshold, 1, 2, kReals)                             \
   X(kThresholdBackward, "threshold_backward", ThresholdBackward, 2, 1, kReals)    \
+  X(kHardtanhBackward, "hardtanh_backward", HardtanhBackward, 2, 2, kFloats)      \
+  X(kHardsigmoid, "hardsigmoid", Hardsigmoid, 1, 0, kFloats)                      \
+  X(kHardsigmoidBackward, "hardsigmoid_backward", HardsigmoidBackward, 2, 0, kFloats) \
+  X(kHardswish, "hardswish", Hardswish, 1, 0, kFloats)                            \
+  X(kHardswishBackward, "hardswish_backward", HardswishBackward, 2, 0, kFloats)   \
+  X(kLeakyRelu, "leaky_relu", LeakyRelu, 1, 1, kFloats)                           \
+  X(kLeakyReluBackward, "leaky_relu_backward", LeakyReluBackward, 2, 1, kFloats)  \
+  X(kElu, "elu", Elu, 1, 3, kFloats)                                              \
+  X(kEluBackward, "elu_backward", EluBackward, 2, 3, kFloats)                     \
+  X(kEluBackwardOfResult, "elu_backward_of_result", EluBackwardOfResult, 2, 3, kFloats) \
+  X(kSoftplus, "softplus", Softplus, 1, 2, kFloats)                               \
+  X(kSoftplusBackward, "softplus_backward", SoftplusBackward, 2, 2, kFloats)      \
   X(kSilu, "silu", Silu, 1, 0, kFloatsOrComplex)                                  \
   X(kSiluBackward, "silu_backward", SiluBackward, 2, 0, kFloatsOrComplex)                  \
   X(kGelu, "gelu", Gelu, 1, 0, kFloats)                                           \

@@ -62,7 +62,7 @@ struct Block {
 // The same blocks for all arrays of a call.
 class Blocks {
  public:
-  Blocks(const PoolArray& array, int64_t pixels) : is_last_(array.is_channels_last) {
+  Blocks(const ImageArray& array, int64_t pixels) : is_last_(array.is_channels_last) {
     constexpr int64_t kWork = 1 << 15, kLeastLanes = 16, kMostBlocks = 16;
     if (!is_last_) {
       count_ = (array.batch * array.channels + kTurned - 1) / kTurned;
@@ -87,7 +87,7 @@ class Blocks {
       for (int64_t i = first; i < last; ++i) f(i);
     });
   }
-  Block in(const PoolArray& array, int64_t i) const {
+  Block in(const ImageArray& array, int64_t i) const {
     if (!is_last_)
       return {i * kTurned * array.pixels(), std::min(kTurned, array.batch * array.channels - i * kTurned)};
     const int64_t channel = i % slices_ * lanes_;
@@ -104,7 +104,7 @@ class Blocks {
 template <typename T>
 class Lanes {
  public:
-  Lanes(const PoolArray& array, const Block& block)
+  Lanes(const ImageArray& array, const Block& block)
       : array_(array),
         block_(block),
         is_direct_(array.is_channels_last && array.type == dtype_of<T>),
@@ -170,14 +170,14 @@ class Lanes {
       }
   }
 
-  const PoolArray& array_;
+  const ImageArray& array_;
   const Block block_;
   const bool is_direct_;
   const Scratch copy_;
 };
 
 // Sets all elements to 0, on all threads.
-void clear(const PoolArray& array) {
+void clear(const ImageArray& array) {
   constexpr int64_t kBytes = 1 << 18;
   parallel_for(0, array.batch * array.channels * array.pixels() * item_size(array.type), kBytes,
                [&](int64_t first, int64_t last) {
@@ -187,11 +187,11 @@ void clear(const PoolArray& array) {
 
 // Memory that is used as it is needs no blocks of channels to compute forward: f(sample, row of the output).
 template <typename T>
-bool is_direct(const PoolArray& in, const PoolArray& out) {
+bool is_direct(const ImageArray& in, const ImageArray& out) {
   return in.is_channels_last && in.type == dtype_of<T> && out.type == dtype_of<T>;
 }
 template <typename F>
-void for_each_row(const PoolArray& in, const PoolArray& out, F f) {
+void for_each_row(const ImageArray& in, const ImageArray& out, F f) {
   constexpr int64_t kWork = 1 << 15;
   const int64_t work = in.pixels() * in.channels / std::max<int64_t>(1, out.height);
   parallel_for(0, in.batch * out.height, std::max<int64_t>(1, kWork / std::max<int64_t>(1, work)),
@@ -205,19 +205,19 @@ PoolPlan row_of(PoolPlan plan, int64_t row) {
   return plan;
 }
 template <typename T>
-T* sample_of(const PoolArray& array, int64_t sample, int64_t row = 0) {
+T* sample_of(const ImageArray& array, int64_t sample, int64_t row = 0) {
   return reinterpret_cast<T*>(array.data) + (sample * array.pixels() + row * array.width) * array.channels;
 }
 
-PoolPlan plan_of(const PoolWindows& w, const PoolArray& in, const PoolArray& out) {
+PoolPlan plan_of(const PoolWindows& w, const ImageArray& in, const ImageArray& out) {
   return {in.width,         out.height, out.width,     w.rows.data(),
           w.columns.data(), w.row_step, w.column_step, w.divisor};
 }
 
 }  // namespace
 
-void max_pool(const PoolWindows& windows, const PoolArray& in, const PoolArray& out,
-              const PoolArray& places) {
+void max_pool(const PoolWindows& windows, const ImageArray& in, const ImageArray& out,
+              const ImageArray& places) {
   require(in.pixels() <= std::numeric_limits<int32_t>::max(), "max_pool2d: a plane of {} x {} is too large",
           in.height, in.width);
   const PoolPlan plan = plan_of(windows, in, out);
@@ -240,7 +240,7 @@ void max_pool(const PoolWindows& windows, const PoolArray& in, const PoolArray& 
   });
 }
 
-void average_pool(const PoolWindows& windows, const PoolArray& in, const PoolArray& out) {
+void average_pool(const PoolWindows& windows, const ImageArray& in, const ImageArray& out) {
   const PoolPlan plan = plan_of(windows, in, out);
   const Blocks blocks(in, in.pixels());
   visit_compute_type(in.type, true, [&]<typename T>() {
@@ -258,7 +258,7 @@ void average_pool(const PoolWindows& windows, const PoolArray& in, const PoolArr
   });
 }
 
-void average_pool_backward(const PoolWindows& windows, const PoolArray& grad, const PoolArray& grad_in) {
+void average_pool_backward(const PoolWindows& windows, const ImageArray& grad, const ImageArray& grad_in) {
   const PoolPlan plan = plan_of(windows, grad_in, grad);
   const Blocks blocks(grad_in, grad_in.pixels());
   visit_compute_type(grad_in.type, true, [&]<typename T>() {
@@ -287,7 +287,7 @@ inline int64_t checked(int64_t place, int64_t pixels) {
 
 // Planes scatter into themselves only: contiguous ones of type T need not be turned.
 template <typename T>
-void scatter_planes(const PoolArray& grad, const PoolArray& places, const PoolArray& grad_in,
+void scatter_planes(const ImageArray& grad, const ImageArray& places, const ImageArray& grad_in,
                     const Block& from, const Block& to) {
   const T* g = reinterpret_cast<const T*>(grad.data) + from.offset;
   const int64_t* at = reinterpret_cast<const int64_t*>(places.data) + from.offset;
@@ -299,7 +299,7 @@ void scatter_planes(const PoolArray& grad, const PoolArray& places, const PoolAr
 }
 
 template <typename T>
-void scatter_lanes(const PoolArray& grad, const PoolArray& places, const PoolArray& grad_in,
+void scatter_lanes(const ImageArray& grad, const ImageArray& places, const ImageArray& grad_in,
                    const Block& from, const Block& to) {
   const Lanes<T> g(grad, from), x(grad_in, to);
   const Lanes<int64_t> places_of_lanes(places, from);
@@ -315,7 +315,7 @@ void scatter_lanes(const PoolArray& grad, const PoolArray& places, const PoolArr
 
 }  // namespace
 
-void max_pool_backward(const PoolArray& grad, const PoolArray& places, const PoolArray& grad_in) {
+void max_pool_backward(const ImageArray& grad, const ImageArray& places, const ImageArray& grad_in) {
   const Blocks blocks(grad_in, grad_in.pixels());
   visit_compute_type(grad_in.type, true, [&]<typename T>() {
     const bool is_plain =

@@ -3,22 +3,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/base/dtype.h"
+#include "ops/cpu/image_array.h"
 
 // Pooling over windows of two spatial dims: maxima with their places, and averages. The unit of work is a
 // block of channels with its whole plane, seen as pixels of adjacent lanes: channels_last memory is that
 // already, contiguous planes are turned a few at a time. 16-bit floats compute in f32, integers exactly.
 namespace weft::cpu {
-
-// [batch, channels, height, width] of contiguous or channels_last memory.
-struct PoolArray {
-  char* data;
-  DType type;
-  int64_t batch, channels, height, width;
-  bool is_channels_last;
-
-  int64_t pixels() const { return height * width; }
-};
 
 // What the windows of one dim cover: of each, the elements from `first` to before `last`. `count` is what it
 // contributes to an average's divisor.
@@ -33,10 +23,11 @@ struct PoolWindows {
 
 // `places` is an int64 array of the output's sizes and layout: positions in the plane. The first of equal
 // maxima wins; a NaN beats all numbers.
-void max_pool(const PoolWindows& windows, const PoolArray& in, const PoolArray& out, const PoolArray& places);
-void max_pool_backward(const PoolArray& grad, const PoolArray& places, const PoolArray& grad_in);
-void average_pool(const PoolWindows& windows, const PoolArray& in, const PoolArray& out);
-void average_pool_backward(const PoolWindows& windows, const PoolArray& grad, const PoolArray& grad_in);
+void max_pool(const PoolWindows& windows, const ImageArray& in, const ImageArray& out,
+              const ImageArray& places);
+void max_pool_backward(const ImageArray& grad, const ImageArray& places, const ImageArray& grad_in);
+void average_pool(const PoolWindows& windows, const ImageArray& in, const ImageArray& out);
+void average_pool_backward(const PoolWindows& windows, const ImageArray& grad, const ImageArray& grad_in);
 
 // One instruction set's loops for a type. Pixels are `step` elements apart.
 struct PoolPlan {

@@ -1,4 +1,5 @@
-// The same memory under another handle: with its history, without it, or read as another type.
+// The same memory under another handle: with its history, without it, or read as another type; and what
+// enters a program from outside.
 #include "ops/support/family.h"
 
 namespace weft::ops {
@@ -91,7 +92,14 @@ Batched view_dtype_batch(const Batch& call) {
   return {view(self, dtype), {0}};
 }
 
-Tensor lift_fresh_composite(const Tensor& self) { return self; }
+// --- lift ------------------------------------------------------------------------------------------------
+
+// Marks where a tensor that was made outside enters a program; the value is its own.
+Tensor lift_composite(const Tensor& self) { return self; }
+TensorSpec lift_copy_meta(const Tensor& self) {
+  return contiguous_spec(self.sizes(), self.dtype(), self.device());
+}
+void lift_copy_into(const Tensor& self, const Tensor& out) { copy_values(out, self); }
 
 }  // namespace
 
@@ -120,8 +128,27 @@ WEFT_OPERATOR(detach) = {
 WEFT_OPERATOR(lift_fresh) = {
     .schema = "aten::lift_fresh(Tensor(a) self) -> Tensor(a)",
     .traits = Traits::kMayAlias,
-    .composite = {.functional = function<&lift_fresh_composite>()},
+    .composite = {.functional = function<&lift_composite>()},
     .samples = [] { return Samples{{"plain", {f64({2, 3})}}}; },
+};
+
+WEFT_OPERATOR(lift) = {
+    .schema = "aten::lift(Tensor self) -> Tensor",
+    .out = "aten::lift.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kMayAlias,
+    .composite = composite<&lift_composite>(),
+    .samples = [] { return Samples{{"plain", {f64({2, 3})}}}; },
+};
+
+WEFT_OPERATOR(lift_fresh_copy) = {
+    .schema = "aten::lift_fresh_copy(Tensor self) -> Tensor",
+    .out = "aten::lift_fresh_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kLinear,
+    .meta = function<&lift_copy_meta>(),
+    .kernel = structured_exact<&lift_copy_meta, &lift_copy_into>(),
+    .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad()}; }},
+    .batch = same_batch,
+    .samples = [] { return Samples{{"plain", {f64({2, 3})}}, {"transposed", {transposed(f64({3, 4}))}}}; },
 };
 
 WEFT_OPERATOR(view_dtype) = {

@@ -112,6 +112,10 @@ Tensor to_other(const Tensor& self, const Tensor& other, bool wait, bool copy, F
   return to_full(self, other.dtype(), other.device(), wait, copy, format);
 }
 
+Tensor type_as_composite(const Tensor& self, const Tensor& other) {
+  return to_full(self, other.dtype(), other.device(), false, false, std::nullopt);
+}
+
 // --- fill, zero ------------------------------------------------------------------------------------------
 
 TensorSpec like_self(const Tensor& self) {
@@ -272,6 +276,13 @@ WEFT_OPERATOR(to_other) = {
     .traits = Traits::kMayAlias,
     .composite = {.functional = function<&to_other>()},
     .samples = [] { return Samples{{"cast", {f64({2}), f32({1})}}}; },
+};
+
+WEFT_OPERATOR(type_as) = {
+    .schema = "aten::type_as(Tensor self, Tensor other) -> Tensor",
+    .traits = Traits::kMayAlias,
+    .composite = {.functional = function<&type_as_composite>()},
+    .samples = [] { return Samples{{"cast", {f64({2}), f32({1})}}, {"same", {f64({2}), f64({3})}}}; },
 };
 
 WEFT_OPERATOR(fill_scalar) = {

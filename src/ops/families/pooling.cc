@@ -1,6 +1,7 @@
 // Pooling over windows of two spatial dims.
 #include "ops/cpu/pooling.h"
 #include "ops/support/family.h"
+#include "ops/support/image.h"
 
 namespace weft::ops {
 namespace {
@@ -55,10 +56,13 @@ void check_pool_input(const char* op, const Tensor& self) {
             describe_sizes(self.sizes()));
 }
 
+bool is_channels_last(const Tensor& self) {
+  return self.dim() == 4 && self.is_contiguous(MemoryFormat::kChannelsLast) && !self.is_contiguous();
+}
 // The result keeps the memory format of the input.
 TensorSpec pooled_spec(const Tensor& self, SymInts sizes, DType dtype) {
-  bool last = self.dim() == 4 && self.is_contiguous(MemoryFormat::kChannelsLast) && !self.is_contiguous();
-  SymInts strides = last ? strides_of_format(sizes, MemoryFormat::kChannelsLast) : contiguous_strides(sizes);
+  SymInts strides = is_channels_last(self) ? strides_of_format(sizes, MemoryFormat::kChannelsLast)
+                                           : contiguous_strides(sizes);
   return {dtype, self.device(), std::move(sizes), std::move(strides)};
 }
 SymInts pooled_sizes(const char* op, const Tensor& self, const Window& w) {
@@ -74,41 +78,9 @@ SymInts pooled_sizes(const char* op, const Tensor& self, const Window& w) {
   return sizes;
 }
 
-// The arrays of one call, all in the layout of its image: themselves where they have it, else copies.
-class Arrays {
- public:
-  explicit Arrays(const Tensor& self)
-      : format_(self.dim() == 4 && self.is_contiguous(MemoryFormat::kChannelsLast) && !self.is_contiguous()
-                    ? MemoryFormat::kChannelsLast
-                    : MemoryFormat::kContiguous) {}
-
-  Tensor to_write(const Tensor& t) const {
-    return t.is_contiguous(format_)
-               ? t
-               : allocate({t.dtype(), t.device(), SymInts(t.sizes()), strides_of_format(t.sizes(), format_)});
-  }
-  Tensor to_read(const Tensor& t) const {
-    Tensor laid_out = to_write(t);
-    if (!laid_out.is_same(t)) copy_values(laid_out, t);
-    return laid_out;
-  }
-  cpu::PoolArray array(const Tensor& t) const {
-    IntSpan sizes = t.plain_sizes();
-    size_t n = sizes.size();
-    return {static_cast<char*>(t.raw_data()),
-            t.dtype(),
-            n == 4 ? sizes[0] : 1,
-            sizes[n - 3],
-            sizes[n - 2],
-            sizes[n - 1],
-            format_ == MemoryFormat::kChannelsLast};
-  }
-
- private:
-  MemoryFormat format_;
-};
-void copy_back(const Tensor& written, const Tensor& target) {
-  if (!written.is_same(target)) copy_values(target, written);
+// The arrays of a call have the layout of its image.
+ImageArrays arrays_like(const Tensor& self) {
+  return ImageArrays(is_channels_last(self) ? MemoryFormat::kChannelsLast : MemoryFormat::kContiguous);
 }
 // Height (0) or width (1) of an image.
 int64_t extent(const Tensor& image, size_t i) {
@@ -139,7 +111,7 @@ std::vector<cpu::PoolSpan> spans_of(const Window& w, size_t i, int64_t in, int64
 void max_pool_into(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation,
                    bool ceil, const Tensor& out, const Tensor& indices) {
   Window w = window_of("max_pool2d", kernel, stride, padding, dilation, ceil);
-  Arrays arrays(self);
+  ImageArrays arrays = arrays_like(self);
   Tensor in = arrays.to_read(self), values = arrays.to_write(out), places = arrays.to_write(indices);
   cpu::PoolWindows windows{spans_of(w, 0, extent(self, 0), extent(out, 0)),
                            spans_of(w, 1, extent(self, 1), extent(out, 1)), w.dilation[0], w.dilation[1]};
@@ -153,7 +125,7 @@ TensorSpec max_pool_backward_meta(const Tensor&, const Tensor& self, IntSpan, In
 }
 void max_pool_backward_into(const Tensor& grad, const Tensor& self, IntSpan, IntSpan, IntSpan, IntSpan, bool,
                             const Tensor& indices, const Tensor& out) {
-  Arrays arrays(self);
+  ImageArrays arrays = arrays_like(self);
   Tensor g = arrays.to_read(grad), places = arrays.to_read(indices), result = arrays.to_write(out);
   cpu::max_pool_backward(arrays.array(g), arrays.array(places), arrays.array(result));
   copy_back(result, out);
@@ -199,14 +171,14 @@ cpu::PoolWindows windows_of(const Average& a, const Tensor& in, const Tensor& ou
           a.divisor.value_or(0)};
 }
 void average_into(const cpu::PoolWindows& windows, const Tensor& self, const Tensor& out) {
-  Arrays arrays(self);
+  ImageArrays arrays = arrays_like(self);
   Tensor in = arrays.to_read(self), result = arrays.to_write(out);
   cpu::average_pool(windows, arrays.array(in), arrays.array(result));
   copy_back(result, out);
 }
 void average_backward_into(const cpu::PoolWindows& windows, const Tensor& grad, const Tensor& self,
                            const Tensor& out) {
-  Arrays arrays(self);
+  ImageArrays arrays = arrays_like(self);
   Tensor g = arrays.to_read(grad), result = arrays.to_write(out);
   cpu::average_pool_backward(windows, arrays.array(g), arrays.array(result));
   copy_back(result, out);
@@ -274,38 +246,12 @@ Tensor adaptive_composite(const Tensor& self, SymIntSpan output_size) {
   require(output_size.size() == 2, "adaptive_avg_pool2d: output_size must be 2");
   if (guard_or(output_size[0] == 1, false) && guard_or(output_size[1] == 1, false)) {
     Tensor averaged = mean(self, {-1, -2}, true);
-    bool last = self.dim() == 4 && self.is_contiguous(MemoryFormat::kChannelsLast) && !self.is_contiguous();
-    if (last)
+    if (is_channels_last(self))
       return as_strided(averaged, averaged.sizes(),
                         {averaged.size(1), 1, averaged.size(1), averaged.size(1)});
     return averaged;
   }
   return _adaptive_avg_pool2d(self, output_size);
-}
-
-// The batch dim joins the batch of images, and comes back out of every result.
-Batched image_batch(const Batch& call) {
-  std::vector<Value> args(call.args().begin(), call.args().end());
-  SymInt size = call.batch_size();
-  bool unbatched = false;
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (!args[i].is_tensor()) continue;
-    Tensor t = with_batch_first(args[i].tensor_ref(), call.batch_dim(static_cast<int>(i)), size);
-    unbatched = t.dim() == 4;
-    args[i] = unbatched ? t : flatten(t, 0, 1);
-  }
-  Value result = weft::call(call.op(), args);
-  auto split = [&](const Value& value) -> Value {
-    Tensor t = value.to_tensor();
-    if (unbatched) return t;
-    SymInts sizes{size, floor_div(t.size(0), size)};
-    for (size_t d = 1; d < t.sizes().size(); ++d) sizes.push_back(t.sizes()[d]);
-    return reshape(t, sizes);
-  };
-  if (!result.is_sequence()) return {split(result), {0}};
-  ValueList all;
-  for (const Value& value : result.elements()) all.push_back(split(value));
-  return {Value::tuple(all), std::vector<int64_t>(all.size(), 0)};
 }
 
 Samples max_samples() {

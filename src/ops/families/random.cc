@@ -114,6 +114,9 @@ WEFT_OPERATOR(normal_functional) = {
     .inplace =
         "aten::normal_(Tensor(a!) self, float mean=0., float std=1., *, Generator? generator=None) -> "
         "Tensor(a!)",
+    .out =
+        "aten::normal.out(Tensor self, float mean=0., float std=1., *, Generator? generator=None, Tensor(a!) "
+        "out) -> Tensor(a!)",
     .traits = Traits::kRandom | Traits::kUninitialized,
     .meta = function<&normal_meta>(),
     .kernel = structured<&normal_meta, &normal_into, true>(),

@@ -11,10 +11,96 @@ struct Relu {
     return where(x < T(0), T(0), x);  // a NaN stays
   }
 };
+struct Threshold {
+  template <typename T>
+  T operator()(T x, T threshold, T value) const {
+    return where(x <= threshold, value, x);
+  }
+};
 struct ThresholdBackward {
   template <typename T>
   T operator()(T grad, T x, T threshold) const {
     return where(x <= threshold, T(0), grad);
+  }
+};
+// The derivative of a clamp, open at both ends.
+struct HardtanhBackward {
+  template <typename T>
+  T operator()(T grad, T x, T low, T high) const {
+    return where((x > low) & (x < high), grad, T(0));
+  }
+};
+struct Hardsigmoid {
+  template <typename T>
+  T operator()(T x) const {
+    return minimum(maximum(x + T(3), T(0)), T(6)) / T(6);
+  }
+};
+struct HardsigmoidBackward {
+  template <typename T>
+  T operator()(T grad, T x) const {
+    return where((x > T(-3)) & (x < T(3)), grad / T(6), T(0));
+  }
+};
+struct Hardswish {
+  template <typename T>
+  T operator()(T x) const {
+    return x * minimum(maximum(x + T(3), T(0)), T(6)) / T(6);
+  }
+};
+struct HardswishBackward {
+  template <typename T>
+  T operator()(T grad, T x) const {
+    return where(x <= T(-3), T(0), where(x >= T(3), grad, grad * (x / T(3) + T(0.5))));
+  }
+};
+struct LeakyRelu {
+  template <typename T>
+  T operator()(T x, T slope) const {
+    return x * where(x > T(0), T(1), slope);
+  }
+};
+struct LeakyReluBackward {
+  template <typename T>
+  T operator()(T grad, T x, T slope) const {
+    return grad * where(x > T(0), T(1), slope);
+  }
+};
+
+// elu(x) = scale * x above zero, scale * alpha * (e^(input_scale x) - 1) below.
+struct Elu {
+  template <typename T>
+  T operator()(T x, T alpha, T scale, T input_scale) const {
+    return where(x < T(0), expm1(x * input_scale) * (alpha * scale), x * scale);
+  }
+};
+struct EluBackward {
+  template <typename T>
+  T operator()(T grad, T x, T alpha, T scale, T input_scale) const {
+    T below = grad * input_scale * (alpha * scale) * exp(x * input_scale);
+    return where(x > T(0), grad * scale, below);
+  }
+};
+// The same from the result of elu.
+struct EluBackwardOfResult {
+  template <typename T>
+  T operator()(T grad, T y, T alpha, T scale, T input_scale) const {
+    return where(y > T(0), grad * scale, grad * input_scale * (y + alpha * scale));
+  }
+};
+// softplus(x) = log(1 + e^(beta x)) / beta, and x itself where beta x is above the threshold.
+struct Softplus {
+  template <typename T>
+  T operator()(T x, T beta, T threshold) const {
+    T scaled = x * beta;
+    return where(scaled > threshold, x, log1p(exp(scaled)) / beta);
+  }
+};
+struct SoftplusBackward {
+  template <typename T>
+  T operator()(T grad, T x, T beta, T threshold) const {
+    T scaled = x * beta;
+    return where(scaled > threshold, grad, grad * sigmoid(scaled));
   }
 };
 

@@ -200,6 +200,21 @@ SymInts preserved_strides(const Tensor& like) {
   return strides;
 }
 
+MemoryFormat suggested_format(const Tensor& tensor) {
+  if (tensor.dim() != 4) return MemoryFormat::kContiguous;
+  SymIntSpan sizes = tensor.sizes(), strides = tensor.strides();
+  if (guard_or(strides[1] == 0, false)) return MemoryFormat::kContiguous;
+  SymInt least = 0;  // what the next dim's stride must reach
+  for (size_t d : {1, 3, 2, 0}) {
+    if (guard_or(sizes[d] == 0, false) || guard_or(strides[d] < least, false))
+      return MemoryFormat::kContiguous;
+    // All dims but the first have one element, and strides do not tell them apart.
+    if (d == 0 && guard_or(least == strides[1], false)) return MemoryFormat::kContiguous;
+    least = guard_or(sizes[d] == 1, false) ? strides[d] : strides[d] * sizes[d];
+  }
+  return MemoryFormat::kChannelsLast;
+}
+
 uint64_t dim_mask(IntSpan dims, int64_t rank, bool empty_means_all) {
   require(rank <= 64, "only tensors with up to 64 dims are supported");
   if (dims.empty() && empty_means_all) return rank == 64 ? ~uint64_t{0} : (uint64_t{1} << rank) - 1;

@@ -24,6 +24,10 @@ SymInts strides_beside_number(const Tensor& self);
 // What empty_like(x) with preserve_format gives: x's own strides where it is dense, else dense in x's order.
 SymInts preserved_strides(const Tensor& like);
 
+// channels_last where the strides of 4 dims are in that order, with or without gaps; contiguous otherwise,
+// and where they fit both.
+MemoryFormat suggested_format(const Tensor& tensor);
+
 // Normalises, checks for repeats, and returns a bit for each dim. No dims, or none given: all of them.
 uint64_t dim_mask(IntSpan dims, int64_t rank, bool empty_means_all = true);
 // The sizes left after reducing the masked dims.
