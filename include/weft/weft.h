@@ -66,6 +66,7 @@
 #include "weft/autograd/gradcheck.h"
 
 // func: function transforms
+#include "weft/func/control_flow.h"
 #include "weft/func/func.h"
 #include "weft/func/functionalize.h"
 
@@ -83,6 +84,10 @@
 
 // capture: programs become graphs
 #include "weft/capture/make_graph.h"
+#include "weft/capture/symbolic_trace.h"
+#include "weft/capture/trace.h"
+#include "weft/capture/trace_tools.h"
+#include "weft/capture/var.h"
 
 // io: files
 #include "weft/io/safetensors.h"

@@ -112,7 +112,7 @@ GraphModule GraphRecorder::capture_branch(Callable& function, Args inputs) {
     result = function.call(own);
   }
   inner.graph().output(inner.as_nodes(result));
-  return inner.finish(options_.keep_dead_code);
+  return inner.finish(true);
 }
 
 }  // namespace weft

@@ -180,6 +180,11 @@ bool writes_in_place(const Operator& op) {
 }  // namespace
 
 Value TraceRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) {
+  if (op.def().higher_order && op.def().higher_order->branches) {
+    // As with C++ control flow, a trace holds what ran.
+    MaskScope here(layer::at_and_below(layer::kRecorderUpper));
+    return op.def().higher_order->run(args);
+  }
   ValueList nodes, below;
   for (const Value& arg : args) {
     nodes.push_back(as_nodes(arg));

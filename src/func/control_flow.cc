@@ -10,7 +10,9 @@ namespace weft {
 // --- flat functions --------------------------------------------------------------------------------------
 
 FlatFunction::FlatFunction(ValueFunction f, TreeSpec arguments)
-    : f_(std::move(f)), arguments_(std::move(arguments)), result_(std::make_shared<std::optional<TreeSpec>>()) {}
+    : f_(std::move(f)),
+      arguments_(std::move(arguments)),
+      result_(std::make_shared<std::optional<TreeSpec>>()) {}
 
 Value FlatFunction::operator()(Args leaves) const {
   size_t own = arguments_.num_leaves();
@@ -24,6 +26,7 @@ Value FlatFunction::operator()(Args leaves) const {
     auto level = make_ref<SubstitutionLevel>();
     for (size_t i = 0; i < lifted_.size(); ++i) level->replace(lifted_[i], leaves[own + i].to_tensor());
     LevelEntry entry(level);
+    layer_state().mask |= layer::kLevels;  // restored by the entry
     result = f_(arguments.elements());
   }
   FlatTree flat = tree_flatten(result);

@@ -1,5 +1,5 @@
-// The operators over functions that control flow is made of, and what each layer does with them. A gradient is
-// the same operator over the pullbacks of the functions.
+// The operators over functions that control flow is made of, and what each layer does with them. A gradient
+// is the same operator over the pullbacks of the functions.
 #include "func/control_flow.h"
 #include "func/level.h"
 #include "func/vmap_level.h"
@@ -25,7 +25,9 @@ Callable& function_at(Args args, size_t i) {
 }
 
 ValueList list_at(Args args, size_t i) { return args[i].elements(); }
-Value as_tuple(const Value& value) { return value.is_sequence() ? Value::tuple(value.elements()) : Value::tuple({value}); }
+Value as_tuple(const Value& value) {
+  return value.is_sequence() ? Value::tuple(value.elements()) : Value::tuple({value});
+}
 Value callable_value(ValueFunction f) { return Value(Ref<ValueObject>(make_closure(std::move(f)))); }
 
 ValueList joined(ValueList a, const ValueList& b) {
@@ -81,8 +83,8 @@ ValueFunction pullback_of(Ref<Callable> f, size_t leaf_count) {
 std::vector<Tensor> tensors_of(const Value& results, std::string_view what) {
   std::vector<Tensor> tensors;
   for (const Value& result : results.elements()) {
-    require(result.is_tensor(), "{}: its functions must give tensors to be differentiated, but one gives {}", what,
-            result.kind_name());
+    require(result.is_tensor(), "{}: its functions must give tensors to be differentiated, but one gives {}",
+            what, result.kind_name());
     tensors.push_back(result.to_tensor());
   }
   return tensors;
@@ -156,14 +158,15 @@ struct MapFunction final : autograd::CustomFunction {
     ValueFunction pull = pullback_of(Ref<Callable>(callable_in(body)), slices + fixed);
     auto step = [pull, slices, fixed, gradients](Args leaves) {
       ValueList ordered(leaves.begin(), leaves.begin() + static_cast<ptrdiff_t>(slices));
-      ordered.insert(ordered.end(), leaves.begin() + static_cast<ptrdiff_t>(slices + gradients), leaves.end());
+      ordered.insert(ordered.end(), leaves.begin() + static_cast<ptrdiff_t>(slices + gradients),
+                     leaves.end());
       ordered.insert(ordered.end(), leaves.begin() + static_cast<ptrdiff_t>(slices),
                      leaves.begin() + static_cast<ptrdiff_t>(slices + gradients));
       invariant(ordered.size() == slices + fixed + gradients, "a pullback of {} leaves", ordered.size());
       return pull(ordered);
     };
-    Value found = call(map_operator(), {callable_value(step), Value::list(joined(own_xs, incoming)),
-                                        Value::list(own_args)});
+    Value found = call(map_operator(),
+                       {callable_value(step), Value::list(joined(own_xs, incoming)), Value::list(own_args)});
     // What an argument got in each slice is added up.
     ValueList all = joined(own_xs, own_args), summed;
     size_t next = 0;
@@ -320,7 +323,8 @@ Value vmap_cond(Level& level, const Operator& op, Args args) {
     Value no = as_tuple(function_at(args, 2).call(list_at(args, 3)));
     ValueList chosen;
     for (size_t i = 0; i < yes.elements().size(); ++i)
-      chosen.emplace_back(where(pred.to_tensor(), yes.elements()[i].to_tensor(), no.elements()[i].to_tensor()));
+      chosen.emplace_back(
+          where(pred.to_tensor(), yes.elements()[i].to_tensor(), no.elements()[i].to_tensor()));
     return Value::tuple(std::move(chosen));
   }
   std::vector<int64_t> dims;
@@ -413,8 +417,8 @@ std::vector<Branch> scan_branches(Args args) {
 
 Value fake_scan(Args args) {
   ValueList carry = list_at(args, 1), xs = list_at(args, 2);
-  ValueList results = shapes_of(
-      function_at(args, 0).call(joined(joined(carry, slices(xs, 0)), list_at(args, 3))));
+  ValueList results =
+      shapes_of(function_at(args, 0).call(joined(joined(carry, slices(xs, 0)), list_at(args, 3))));
   for (size_t i = 0; i < carry.size(); ++i) check_same_type("scan", carry[i], results[i], i);
   auto ys = results.begin() + static_cast<ptrdiff_t>(carry.size());
   ValueList all(results.begin(), ys);
@@ -451,7 +455,8 @@ Value fake_while(Args args) {
 // --- the operators ---------------------------------------------------------------------------------------
 
 constexpr uint32_t kSeenBy = layer::kLevels | layer::kFunctionalizeUpper | layer::kRecorderUpper |
-                             layer::kAutograd | layer::kFunctionalizeLower | layer::kRecorderLower | layer::kFake;
+                             layer::kAutograd | layer::kFunctionalizeLower | layer::kRecorderLower |
+                             layer::kFake;
 
 constexpr HigherOrder kCondRules = {.seen_by = kSeenBy,
                                     .run = run_cond,
@@ -490,9 +495,10 @@ constinit const OpDef kMap = {.schema = "higher_order::map_impl(Any f, Any[] xs,
 constinit const OpDef kScan = {
     .schema = "higher_order::scan(Any combine_fn, Any[] init, Any[] xs, Any[] additional_inputs) -> Any[]",
     .higher_order = &kScanRules};
-constinit const OpDef kWhile = {
-    .schema = "higher_order::while_loop(Any cond_fn, Any body_fn, Any[] carried_inputs, Any[] additional_inputs) -> Any[]",
-    .higher_order = &kWhileRules};
+constinit const OpDef kWhile = {.schema =
+                                    "higher_order::while_loop(Any cond_fn, Any body_fn, Any[] "
+                                    "carried_inputs, Any[] additional_inputs) -> Any[]",
+                                .higher_order = &kWhileRules};
 
 constinit const Operator kOperators[] = {
     {&kCond, kCond.schema, OpForm::kFunctional, nullptr},
@@ -518,12 +524,14 @@ Value apply_cond(const Value& pred, const FlatFunction& on_true, const FlatFunct
 Value apply_map(const FlatFunction& body, const ValueList& xs, const ValueList& args) {
   return call(map_operator(), {value_of(body), Value::list(xs), Value::list(args)});
 }
-Value apply_scan(const FlatFunction& body, const ValueList& init, const ValueList& xs, const ValueList& args) {
+Value apply_scan(const FlatFunction& body, const ValueList& init, const ValueList& xs,
+                 const ValueList& args) {
   return call(scan_operator(), {value_of(body), Value::list(init), Value::list(xs), Value::list(args)});
 }
 Value apply_while(const FlatFunction& condition, const FlatFunction& body, const ValueList& carried,
                   const ValueList& args) {
-  return call(while_operator(), {value_of(condition), value_of(body), Value::list(carried), Value::list(args)});
+  return call(while_operator(),
+              {value_of(condition), value_of(body), Value::list(carried), Value::list(args)});
 }
 
 }  // namespace weft

@@ -8,6 +8,7 @@
 #include "ops/structured.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
+#include "weft/core/callable.h"
 #include "weft/core/view_step.h"
 #include "weft/ops/fake.h"
 
@@ -78,6 +79,20 @@ class BelowPosition {
   std::optional<MaskScope> mask_;
 };
 
+// Calls inside the scope start at `position`, from wherever below.
+class AtPosition {
+ public:
+  explicit AtPosition(const Position& position) {
+    LayerState& state = layer_state();
+    state.active |= position.bit;
+    state.mask |= layer::at_and_below(position.bit);
+    if (position.level) state.level_depth = position.level->depth;
+  }
+
+ private:
+  LayerStateScope saved_;
+};
+
 constexpr uint32_t kMirrored = tensor_flag::kConjugate | tensor_flag::kNegative | tensor_flag::kWrappedNumber;
 
 // A wrapper with memory of its own.
@@ -106,6 +121,8 @@ class FunctionalCall {
 
   Value run() {
     update_all(args_);
+    if (const HigherOrder* higher_order = op_.def().higher_order; higher_order && higher_order->branches)
+      return over_functions();
     if (op_.info().is_mutable) return mutate();
     if (op_.info().is_view && own(args_[0])) return view(op_);
     return compute();
@@ -168,6 +185,50 @@ class FunctionalCall {
       for (size_t i = 0; i < inner.size(); ++i)
         if (inner[i].is_tensor() && inner[i].tensor_ref().is_same(t)) return args_[i];
       return Value(wrap_value(position_, t));
+    });
+  }
+
+  // --- functions
+
+  // An operator over functions runs them as values too.
+  Value over_functions() const {
+    std::vector<Value> inner = unwrapped(args_);
+    for (Value& value : inner)
+      if (Callable* function = callable_in(value))
+        value = Value(Ref<ValueObject>(
+            make_closure([position = position_, name = op_.name(), f = Ref<Callable>(function)](Args given) {
+              return run_function(position, name, *f, given);
+            })));
+    return map_tensors(call_below(op_, inner),
+                       [&](const Tensor& t) { return Value(wrap_value(position_, t)); });
+  }
+
+  static Value run_function(const Position& position, std::string_view name, Callable& function, Args given) {
+    ValueList wrapped;
+    for (const Value& value : given)
+      wrapped.push_back(map_tensors(value, [&](const Tensor& t) { return Value(wrap_value(position, t)); }));
+    Value result;
+    {
+      AtPosition at(position);
+      result = function.call(wrapped);
+    }
+    BelowPosition below(position);
+    std::vector<FunctionalMemory*> inputs;
+    for (const Value& value : wrapped) {
+      FunctionalBox* box = value.is_tensor() ? position.box_of(value.tensor_ref()) : nullptr;
+      if (!box) continue;
+      require(
+          box->memory->changes.writes == 0,
+          "{}: one of its functions writes to its input; return the new value instead, or write to a clone",
+          name);
+      inputs.push_back(box->memory.get());
+    }
+    return map_tensors(result, [&](const Tensor& t) {
+      FunctionalBox* box = position.box_of(t);
+      if (!box) return Value(t);
+      Tensor value = box->live_value();
+      bool shares = std::find(inputs.begin(), inputs.end(), box->memory.get()) != inputs.end();
+      return Value(shares ? value.clone() : value);
     });
   }
 

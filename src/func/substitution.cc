@@ -54,8 +54,8 @@ class FinderLevel final : public Level {
 };
 
 // No recorder writes down a search.
-constexpr uint32_t kUnrecorded = ~(layer::kRecorderUpper | layer::kRecorderLower | layer::kFunctionalizeUpper |
-                                   layer::kFunctionalizeLower | layer::kModes);
+constexpr uint32_t kUnrecorded = ~(layer::kRecorderUpper | layer::kRecorderLower |
+                                   layer::kFunctionalizeUpper | layer::kFunctionalizeLower | layer::kModes);
 
 }  // namespace
 
@@ -65,6 +65,7 @@ std::vector<Tensor> closed_over(const ValueFunction& f, const ValueList& argumen
   std::optional<FakeMode> fake;
   if (!FakeMode::current()) fake.emplace(FakeOptions{.allow_real_inputs = true});
   LevelEntry entry(level);
+  layer_state().mask |= layer::kLevels;  // restored by the entry
   MaskScope quiet(kUnrecorded);
   f(arguments);
   return level->found();

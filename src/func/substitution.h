@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "func/level.h"
+#include "weft/core/callable.h"
 
 namespace weft {
 

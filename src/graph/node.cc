@@ -17,6 +17,7 @@ std::string Target::to_string() const {
   if (function_) return std::string(function_->name);
   if (!op_) return name_;
   const Schema& schema = op_->schema();
+  if (op_->def().higher_order) return fmt::format("torch.ops.{}.{}", schema.ns, schema.name);
   return fmt::format("torch.ops.{}.{}.{}", schema.ns, schema.name,
                      schema.overload.empty() ? "default" : schema.overload);
 }

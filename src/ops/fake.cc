@@ -164,6 +164,11 @@ Value run_meta(const Operator& op, Args args) {
 
 Value layers::fake(const Operator& op, Args args) {
   refuse_real_tensors(op, args);
+  // What an operator over functions runs comes back here, call by call.
+  if (const HigherOrder* higher_order = op.def().higher_order) {
+    MaskScope here(layer::at_and_below(layer::kFake));
+    return higher_order->fake(args);
+  }
   MaskScope mask(layer::below(layer::kFake));
   Value result = run_meta(op, args);
   mark_fake(result);

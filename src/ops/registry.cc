@@ -78,6 +78,8 @@ struct Registry {
 
   Registry() {
     for (size_t i = 0; i < detail::operator_count; ++i) add(detail::operator_table[i]);
+    for (const Operator& op : detail::operators_over_functions())
+      by_name.emplace(name_in(op.schema_text()), &op);
   }
   void add(const Operator& op) {
     std::string_view name = name_in(op.schema_text());

@@ -7,5 +7,8 @@ namespace weft::detail {
 // Every overload of weft, sorted by name; written by weft-opgen.
 extern const size_t operator_count;
 extern const Operator operator_table[];
+// Operators over functions, which are found by name but have no row in the table: what they do is in the
+// functions. Defined by the layer that has their rules.
+std::span<const Operator> operators_over_functions();
 
 }  // namespace weft::detail

@@ -1,0 +1,123 @@
+#include "weft/capture/functional_capture.h"
+
+#include "capture/graph_recorder.h"
+#include "weft/base/error.h"
+#include "weft/func/functionalize.h"
+#include "weft/nn/functional_call.h"
+#include "weft/ops/fake.h"
+
+namespace weft {
+namespace {
+
+// A tensor of the program: what the recorder knows, and the functional tensor that the program sees.
+struct Tracked {
+  Tensor value, functional;
+};
+
+class Capture {
+ public:
+  Capture(const nn::Module& module, const FunctionalCaptureOptions& options)
+      : module_(module),
+        recorder_options_{.mode = options.mode, .pre_dispatch = options.pre_dispatch, .allow_real_inputs = true},
+        recorder_(recorder_options_, nullptr),
+        position_(options.pre_dispatch ? func::FunctionalPosition::kUpper : func::FunctionalPosition::kLower) {
+    if (options.mode == CaptureMode::kReal) return;
+    FakeOptions fake{.allow_real_inputs = true};
+    if (options.mode == CaptureMode::kSymbolic) fake.shape_env = ShapeEnv::create();
+    fake_.emplace(fake);
+  }
+
+  FunctionalCapture run(const ValueFunction& forward, const ValueList& args) {
+    FunctionalCapture result;
+    nn::NamedTensors substitutes;
+    std::vector<std::pair<std::string, Tracked>> buffers;
+    for (const auto& [name, tensor] : module_.named_parameters()) {
+      result.parameters.push_back(name);
+      substitutes.emplace_back(name, add(tensor, true).functional);
+    }
+    for (const auto& [name, tensor] : module_.named_buffers()) {
+      result.buffers.push_back(name);
+      buffers.emplace_back(name, add(tensor, true));
+      substitutes.emplace_back(name, buffers.back().second.functional);
+    }
+    FlatTree flat = tree_flatten(Value::tuple(args));
+    result.arguments = flat.spec;
+    std::vector<std::optional<Tracked>> inputs;
+    for (Value& leaf : flat.leaves) {
+      inputs.emplace_back();
+      if (leaf.is_tensor()) {
+        inputs.back() = add(leaf.to_tensor(), false);
+        leaf = inputs.back()->functional;
+      } else {
+        recorder_.add_input(next_name(), leaf);
+      }
+    }
+    Value given = tree_unflatten(flat.leaves, flat.spec);
+    Value returned;
+    {
+      RecorderScope recording(recorder_, recorder_.position());
+      func::FunctionalizeScope functional(position_);
+      nn::Substitution substitution(module_, substitutes);
+      returned = forward(given.elements());
+    }
+    FlatTree flat_result = tree_flatten(returned);
+    result.result = flat_result.spec;
+    RecorderScope recording(recorder_, recorder_.position());
+    ValueList outputs;
+    for (const auto& [name, tracked] : buffers)
+      if (was_written(tracked)) {
+        result.written_buffers.push_back(name);
+        outputs.push_back(now(tracked.functional));
+      }
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i] && was_written(*inputs[i])) {
+        result.written_inputs.push_back(i);
+        outputs.push_back(now(inputs[i]->functional));
+      }
+    for (const Value& leaf : flat_result.leaves) outputs.push_back(now(leaf));
+    recorder_.graph().output(recorder_.as_nodes(Value::tuple(outputs)));
+    result.module = recorder_.finish(false);
+    return result;
+  }
+
+ private:
+  std::string next_name() { return fmt::format("arg{}_1", next_input_++); }
+
+  Tracked add(const Tensor& tensor, bool is_state) {
+    Tensor value = tensor;
+    if (fake_) value = is_state ? shape_only(tensor) : fake_->fake_of(tensor, fmt::format("arg{}", next_input_));
+    else if (recorder_knows(tensor)) value = alias(tensor);
+    recorder_.add_input(next_name(), value);
+    seen_.push_back(value);
+    return {value, func::to_functional(value, position_)};
+  }
+  bool recorder_knows(const Tensor& tensor) const {
+    for (const Tensor& other : seen_)
+      if (other.is_same(tensor)) return true;
+    return false;
+  }
+  static bool was_written(const Tracked& tracked) {
+    return func::functional_changes(tracked.functional).writes > 0;
+  }
+  static Value now(const Value& leaf) {
+    if (!leaf.is_tensor() || !func::is_functional(leaf.tensor_ref())) return leaf;
+    return func::from_functional(leaf.tensor_ref());
+  }
+
+  const nn::Module& module_;
+  MakeGraphOptions recorder_options_;
+  std::optional<FakeMode> fake_;
+  GraphRecorder recorder_;
+  func::FunctionalPosition position_;
+  std::vector<Tensor> seen_;
+  int next_input_ = 0;
+};
+
+}  // namespace
+
+FunctionalCapture capture_functional(const nn::Module& module, const ValueFunction& forward,
+                                     const ValueList& args, const FunctionalCaptureOptions& options) {
+  return Capture(module, options).run(forward, args);
+}
+
+}  // namespace weft

@@ -1,0 +1,151 @@
+// The rows of TestPythonKey: make_graph and what it captures.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/tensors.h"
+#include "weft/autograd/autograd.h"
+#include "weft/capture/make_graph.h"
+#include "weft/capture/symbolic_trace.h"
+#include "weft/func/functionalize.h"
+#include "weft/models/resnet.h"
+
+namespace weft {
+namespace {
+
+using testing::close;
+
+bool has_target(const GraphModule& module, std::string_view target) {
+  for (const Node& node : module.graph())
+    if (node.target().to_string() == target) return true;
+  return false;
+}
+
+TEST(TestPythonKey, test_make_fx) {
+  auto f = [](const Tensor& x) { return x.sin(); };
+  GraphModule g = make_graph(f)(randn({3}));
+  Tensor other = randn({3});
+  EXPECT_TRUE(close(g(other), f(other), 0, 0));
+}
+
+TEST(TestPythonKey, test_make_fx_grad) {
+  auto f = [](const Tensor& x) { return x.sin().sum(); };
+  GraphModule g = make_graph(func::grad(f))(randn({3}));
+  EXPECT_TRUE(has_target(g, "torch.ops.aten.cos.default"));
+  Tensor other = randn({3});
+  EXPECT_TRUE(close(g(other), func::grad(f)(other), 0, 0));
+}
+
+TEST(TestPythonKey, test_scalar_device) {
+  for (const char* device : {"cpu", "sim:0"}) {
+    Tensor a = randn({3}).to(Device(device)), b = scalar_tensor(5, kInt64);
+    auto f = [](const Tensor& x, const Tensor& y) { return x + y; };
+    GraphModule g = make_graph(f)(a, b);
+    Tensor result = g(a, b);
+    EXPECT_EQ(result.dtype(), kFloat32);
+    EXPECT_EQ(result.device().to_string(), Device(device).to_string());
+    EXPECT_TRUE(close(result.to(kCpu), f(a, b).to(kCpu), 0, 0));
+  }
+}
+
+TEST(TestPythonKey, test_make_fx_vmap) {
+  auto f = func::vmap([](const Tensor& x) { return x.sin(); });
+  GraphModule g = make_graph(f)(randn({5, 3}));
+  Tensor other = randn({5, 3});
+  EXPECT_TRUE(close(g(other), f(other), 0, 0));
+}
+
+TEST(TestPythonKey, test_make_fx_jacrev) {
+  auto f = [](const Tensor& x) { return x.sin().sum(); };
+  auto hessian = func::jacrev(func::jacrev(f));
+  GraphModule g = make_graph(hessian)(randn({3}));
+  Tensor other = randn({3});
+  EXPECT_EQ(describe_sizes(g(other).sizes()).str(), "[3, 3]");
+  EXPECT_TRUE(close(g(other), hessian(other), 0, 0));
+}
+
+TEST(TestPythonKey, test_make_fx_vjp) {
+  auto f = [](const Tensor& x) { return x.sin().sum(); };
+  auto [out, vjp_fn] = func::vjp(f, {randn({3})});
+  auto call = [vjp_fn = vjp_fn](const Tensor& cotangent, bool, bool) { return vjp_fn({cotangent})[0]; };
+  GraphModule g = make_graph(call)(randn({}), true, true);
+  Tensor other = randn({});
+  EXPECT_TRUE(close(g.call({other, true, true}).to_tensor(), vjp_fn({other})[0], 0, 0));
+}
+
+TEST(TestPythonKey, test_make_fx_functionalize) {
+  auto fn = [](const Tensor& x) {
+    Tensor a = x * 2;
+    a.relu_();
+    return a;
+  };
+  GraphModule symbolic = symbolic_trace(fn);
+  bool has_method = false;
+  for (const Node& node : symbolic.graph())
+    has_method |= node.kind() == NodeKind::kCallMethod && node.target().to_string() == "relu_";
+  EXPECT_TRUE(has_method);
+  GraphModule g = make_graph(func::functionalize([symbolic](const Tensor& x) { return symbolic(x); }))(randn({3}));
+  EXPECT_TRUE(has_target(g, "torch.ops.aten.relu.default"));
+  Tensor other = randn({3});
+  EXPECT_TRUE(close(g(other), fn(other), 0, 0));
+}
+
+TEST(TestPythonKey, test_make_fx_no_decompose) {
+  auto f = [](const Tensor& x) { return x.tanh().sum(); };
+  GraphModule whole = make_graph(func::grad(f))(randn({5}));
+  EXPECT_TRUE(has_target(whole, "torch.ops.aten.tanh_backward.default"));
+  GraphModule parts = make_graph(func::grad(f), {.decompositions = standard_decompositions()})(randn({5}));
+  EXPECT_FALSE(has_target(parts, "torch.ops.aten.tanh_backward.default"));
+  Tensor other = randn({5});
+  EXPECT_TRUE(close(parts(other), whole(other), 1e-6, 1e-6));
+}
+
+// Where a row asks for a compiled function, the graph is interpreted until there is a compiler.
+template <typename F>
+auto jit(F f) {
+  return [f](const auto&... args) { return make_graph(f)(args...).call({to_value(args)...}); };
+}
+
+TEST(TestPythonKey, test_nnc_jit) {
+  auto f = [](const Tensor& x) { return x.sin(); };
+  Tensor x = randn({3});
+  EXPECT_TRUE(close(jit(f)(x).to_tensor(), f(x), 0, 0));
+}
+
+TEST(TestPythonKey, test_nnc_scalar) {
+  auto f = [](const Tensor& x) { return x.sin(); };
+  Tensor x = randn({});
+  EXPECT_TRUE(close(jit(f)(x).to_tensor(), f(x), 0, 0));
+}
+
+TEST(TestPythonKey, test_nnc_pytrees) {
+  auto f = [](const std::vector<Tensor>& xs) { return std::vector<Tensor>{xs[0].sin()}; };
+  std::vector<Tensor> xs{randn({3})};
+  Value result = jit(f)(xs);
+  ASSERT_TRUE(result.is_list());
+  EXPECT_TRUE(close(result.elements()[0].to_tensor(), xs[0].sin(), 0, 0));
+}
+
+TEST(TestPythonKey, test_external_calls) {
+  auto f = [](const Tensor& a, const Tensor& b) { return mv(a, b); };
+  Tensor a = randn({3, 3}), b = randn({3});
+  EXPECT_TRUE(close(jit(f)(a, b).to_tensor(), mv(a, b), 0, 0));
+}
+
+TEST(TestPythonKey, test_nnc_passthrough) {
+  auto f = [](const Tensor& x, const Tensor& y) { return std::tuple(x + y, y); };
+  Tensor x = randn({3}), y = randn({3});
+  Value result = jit(f)(x, y);
+  EXPECT_TRUE(close(result.elements()[0].to_tensor(), x + y, 0, 0));
+  EXPECT_TRUE(result.elements()[1].to_tensor().is_same(y));
+  auto g = [](std::map<std::string, Tensor> dict) {
+    dict["a"] = dict["a"] * 2;
+    return dict;
+  };
+  std::map<std::string, Tensor> dict{{"a", randn({3})}, {"b", randn({3})}};
+  auto returned = from_value<std::map<std::string, Tensor>>(jit(g)(dict));
+  EXPECT_TRUE(close(returned.at("a"), dict.at("a") * 2, 0, 0));
+  EXPECT_TRUE(returned.at("b").is_same(dict.at("b")));
+}
+
+}  // namespace
+}  // namespace weft
