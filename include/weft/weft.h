@@ -70,8 +70,11 @@
 #include "weft/nn/optim.h"
 
 // graph: programs as graphs
+#include "weft/graph/compare.h"
 #include "weft/graph/graph.h"
 #include "weft/graph/node.h"
+#include "weft/graph/parse.h"
+#include "weft/graph/text.h"
 
 // io: files
 #include "weft/io/safetensors.h"

@@ -77,6 +77,17 @@ void append_arguments(std::string& out, std::span<const Value> args, const Kwarg
   out += ')';
 }
 
+// What a dot comes after. Where the dot would be read as part of it, it gets parentheses.
+void append_receiver(std::string& out, const Value& value) {
+  using Kind = Value::Kind;
+  const Kind kind = value.kind();
+  const bool needs_parentheses = value.is_number() || kind == Kind::kDType || kind == Kind::kLayout ||
+                                 kind == Kind::kMemoryFormat || kind == Kind::kTensor;
+  if (needs_parentheses) out += '(';
+  append_code(out, value);
+  if (needs_parentheses) out += ')';
+}
+
 const SignedFunction* sign_of(std::string_view function, std::span<const SignedFunction> among) {
   auto found = std::find_if(among.begin(), among.end(),
                             [&](const SignedFunction& entry) { return entry.function == function; });
@@ -89,6 +100,13 @@ bool append_with_sign(std::string& out, const PythonFunction& function, const Va
     out += '[';
     append_code(out, args[1]);
     out += ']';
+    return true;
+  }
+  if (args.size() == 2 && function.name == kAttributeFunction && args[1].is_string() &&
+      is_identifier(args[1].to_string_view())) {
+    append_receiver(out, args[0]);
+    out += '.';
+    out += args[1].to_string_view();
     return true;
   }
   if (args.size() == 1) {
@@ -113,17 +131,6 @@ void append_function(std::string& out, const Node& node) {
   if (function && node.kwargs().empty() && append_with_sign(out, *function, node.args())) return;
   append_target(out, node.target());
   append_arguments(out, node.args(), node.kwargs());
-}
-
-// What a method is called on. Where a dot would be read as part of it, it gets parentheses.
-void append_receiver(std::string& out, const Value& value) {
-  using Kind = Value::Kind;
-  const Kind kind = value.kind();
-  const bool needs_parentheses = value.is_number() || kind == Kind::kDType || kind == Kind::kLayout ||
-                                 kind == Kind::kMemoryFormat || kind == Kind::kTensor;
-  if (needs_parentheses) out += '(';
-  append_code(out, value);
-  if (needs_parentheses) out += ')';
 }
 
 void append_method(std::string& out, const Node& node) {

@@ -15,6 +15,9 @@ enum class ValueStyle : uint8_t {
   kQuoted,  // as code, but nodes with a %
 };
 
+// Containers inside each other that readers go into, and that exact texts may have.
+constexpr int kDeepestValue = 500;
+
 // These append to `out`, so that the text of a whole graph grows in one buffer.
 void append_value(std::string& out, const Value& value, ValueStyle style);
 // "(a, b)", "(a,)", "()"
@@ -36,5 +39,7 @@ struct SignedFunction {
 std::span<const SignedFunction> unary_functions();
 // A sign that begins another one comes after it.
 std::span<const SignedFunction> binary_functions();
+// The function that code writes as `x.shape`.
+constexpr std::string_view kAttributeFunction = "builtins.getattr";
 
 }  // namespace weft
