@@ -8,6 +8,7 @@
 #include "graph/node_index.h"
 #include "graph/value_text.h"
 #include "weft/base/error.h"
+#include "weft/graph/text.h"
 
 namespace weft {
 namespace {
@@ -192,6 +193,42 @@ class LastUses {
   uint32_t place_ = 0;
 };
 
+// --- where calls were made -------------------------------------------------------------------------------
+
+std::string_view trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
+}
+
+// `m.py:7 in forward` for a line `File "m.py", line 7, in forward` of a Python stack trace; else empty.
+std::string frame_summary(std::string_view line) {
+  constexpr std::string_view kFile = "File \"", kLine = "\", line ", kIn = ", in ";
+  const size_t number = line.rfind(kLine), in = line.find(kIn, number == std::string_view::npos ? 0 : number);
+  if (!line.starts_with(kFile) || number == std::string_view::npos || in == std::string_view::npos) return "";
+  const std::string_view digits = line.substr(number + kLine.size(), in - number - kLine.size());
+  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) return "";
+  return fmt::format("{}:{} in {}", line.substr(kFile.size(), number - kFile.size()), digits,
+                     line.substr(in + kIn.size()));
+}
+
+// A line about it: the innermost call of a Python stack trace, or the one line that it is.
+std::string source_summary(std::string_view source) {
+  source = trimmed(source);
+  const bool is_one_line = source.find('\n') == std::string_view::npos;
+  if (is_one_line && !source.empty()) return fmt::format("File: {}", source);
+  std::string summary = "No stacktrace found for following nodes";
+  while (!source.empty()) {
+    const size_t end = source.find('\n');
+    std::string_view rest = end == std::string_view::npos ? std::string_view() : source.substr(end + 1);
+    const std::string frame = frame_summary(trimmed(source.substr(0, end)));
+    if (!frame.empty() && !rest.empty())
+      summary = fmt::format("File: {}, code: {}", frame, trimmed(rest.substr(0, rest.find('\n'))));
+    source = rest;
+  }
+  return summary;
+}
+
 // --- the function ----------------------------------------------------------------------------------------
 
 class CodeWriter {
@@ -278,19 +315,14 @@ class CodeWriter {
   void write_source(const Node& node) {
     if (node.kind() == NodeKind::kPlaceholder || node.kind() == NodeKind::kOutput) return;
     const NodeMeta* meta = node.meta_or_null();
-    std::string_view source = meta ? std::string_view(meta->source) : std::string_view();
+    const std::string_view source = meta ? std::string_view(meta->source) : std::string_view();
     if (source_ && *source_ == source) return;
     source_ = source;
+    std::string comment = source_summary(source);
+    if (comment == comment_) return;
     if (!body_.empty()) body_ += '\n';
-    body_ += body_indent_ + "# " + source_comment(source) + "\n";
-  }
-
-  static std::string source_comment(std::string_view source) {
-    if (source.empty()) return "No stacktrace found for following nodes";
-    std::string line = "File: " + std::string(source);
-    std::replace(line.begin(), line.end(), '\n', ' ');
-    std::replace(line.begin(), line.end(), '\r', ' ');
-    return line;
+    body_ += body_indent_ + "# " + comment + "\n";
+    comment_ = std::move(comment);
   }
 
   const Graph& graph_;
@@ -298,7 +330,8 @@ class CodeWriter {
   LastUses last_uses_;
   const std::string body_indent_;
   std::string parameters_, body_, result_type_;
-  std::optional<std::string_view> source_;  // of the last comment
+  std::optional<std::string_view> source_;  // of the last call
+  std::string comment_;
 };
 
 }  // namespace
@@ -325,6 +358,15 @@ std::string value_annotation(const Value& value, bool strides, bool devices) {
   const bool symbolic =
       value.kind() == Kind::kSymInt || value.kind() == Kind::kSymFloat || value.kind() == Kind::kSymBool;
   return symbolic ? "Sym(" + value.to_string() + ")" : "";
+}
+
+std::string readable(const Graph& graph, std::string_view class_name, const ReadableOptions& options) {
+  const std::string heading = fmt::format("class {}(torch.nn.Module):\n", class_name);
+  return function_code(graph, {.heading = heading,
+                               .indent = "    ",
+                               .verbose = true,
+                               .strides = options.strides,
+                               .devices = options.devices});
 }
 
 }  // namespace weft

@@ -7,13 +7,19 @@
 
 #include "support/expect_error.h"
 #include "weft/core/from_data.h"
-#include "weft/graph/graph.h"
+#include "weft/graph/compare.h"
+#include "weft/graph/parse.h"
+#include "weft/graph/text.h"
+#include "weft/ops/fake.h"
+#include "weft/ops/operators.h"
 
 namespace weft {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity(),
                  kNan = std::numeric_limits<double>::quiet_NaN();
+
+using ::testing::HasSubstr;
 
 Value v(Node& node) { return value_of(node); }
 const Operator& op(std::string_view name) { return operator_named(name); }
@@ -210,6 +216,98 @@ TEST(StatementCode, NamesOfModulesAreKept) {
   EXPECT_EQ(names.make("math"), "math_1");
   EXPECT_EQ(names.make("builtins"), "builtins_1");
   EXPECT_EQ(names.make("self"), "self_1");
+}
+
+// --- readable code ---------------------------------------------------------------------------------------
+
+// What PyTorch prints for make_fx(f, tracing_mode="symbolic") of a function with a sum, a product with a
+// number, topk and sizes.
+TEST(Readable, TypesAndSizes) {
+  Ref<ShapeEnv> env = ShapeEnv::create();
+  SymInt rows = env->create_symbol(3, "x.size(0)"), columns = env->create_symbol(4, "x.size(1)");
+  auto fake = [](std::initializer_list<SymInt> sizes, DType dtype = kFloat32) {
+    FakeMode mode;
+    return empty(std::vector<SymInt>(sizes), dtype);
+  };
+  Graph graph;
+  Node &x = graph.placeholder("x_1"), &n = graph.placeholder("n_1", Value(2));
+  x.meta().value = fake({rows, columns});
+  n.meta().value = rows;
+  Node& mul = graph.call(op("aten::mul.Tensor"), {v(x), v(n)});
+  mul.meta().value = fake({rows, columns});
+  Node& topk = graph.call(op("aten::topk"), {v(mul), 2});
+  topk.meta().value = Value::tuple({fake({rows, 2}), fake({rows, 2}, kInt64)});
+  Node& values = graph.call(python_function("operator.getitem"), {v(topk), 0});
+  values.meta().value = fake({rows, 2});
+  Node& indices = graph.call(python_function("operator.getitem"), {v(topk), 1});
+  indices.meta().value = fake({rows, 2}, kInt64);
+  Node& size = graph.call_method("size", {v(x), 0});
+  size.meta().value = rows;
+  Node& product = graph.call(python_function("operator.mul"), {v(size), v(size)});
+  product.meta().value = rows * rows;
+  graph.output(Value::tuple({v(values), Dict{{"k", v(product)}}}));
+  const std::string s0 = rows.to_string(), s1 = columns.to_string();
+  EXPECT_EQ(readable(graph, "f"), fmt::format(R"py(class f(torch.nn.Module):
+    def forward(self, x_1: "f32[{0}, {1}]", n_1: "Sym({0})" = 2):
+        # No stacktrace found for following nodes
+        mul: "f32[{0}, {1}]" = torch.ops.aten.mul.Tensor(x_1, n_1);  n_1 = None
+        topk = torch.ops.aten.topk.default(mul, 2);  mul = None
+        getitem: "f32[{0}, 2]" = topk[0]
+        getitem_1: "i64[{0}, 2]" = topk[1];  topk = getitem_1 = None
+        size: "Sym({0})" = x_1.size(0);  x_1 = None
+        mul_1: "Sym({0}**2)" = size * size;  size = None
+        return (getitem, {{'k': mul_1}})
+)py",
+                                              s0, s1));
+  EXPECT_THAT(readable(graph, "f", {.strides = true}),
+              HasSubstr(fmt::format("x_1: \"f32[{0}, {1}][{1}, 1]\", n_1", s0, s1)));
+  EXPECT_THAT(readable(graph, "f", {.devices = true}),
+              HasSubstr("getitem_1: \"i64[" + s0 + ", 2]cpu\" = topk[1]"));
+  EXPECT_THAT(readable(graph, "f", {.strides = true, .devices = true}),
+              HasSubstr("getitem: \"f32[" + s0 + ", 2][2, 1]cpu\" = topk[0]"));
+}
+
+TEST(Readable, WhereCallsWereMade) {
+  const char* trace =
+      "  File \"/a/b.py\", line 3, in main\n    run()\n  File \"m.py\", line 7, in forward\n    return x + "
+      "1\n";
+  Graph graph;
+  Node &x = graph.placeholder("x"), &y = graph.placeholder("y");
+  y.rename("z");
+  auto relu = [&](Node& input, std::string source) -> Node& {
+    Node& node = graph.call(op("aten::relu"), {v(input)});
+    if (!source.empty()) node.meta().source = std::move(source);
+    return node;
+  };
+  Node &a = relu(x, trace), &b = relu(a, trace), &c = relu(b, ""), &d = relu(c, "several\nlines"),
+       &e = relu(d, "net.cc:12 in forward");
+  e.meta().type = "torch.Tensor";
+  graph.output(v(e));
+  EXPECT_EQ(readable(graph), R"(class GraphModule(torch.nn.Module):
+    def forward(self, x, y):
+        z = y
+
+        # File: m.py:7 in forward, code: return x + 1
+        relu = torch.ops.aten.relu.default(x);  x = None
+        relu_1 = torch.ops.aten.relu.default(relu);  relu = None
+
+        # No stacktrace found for following nodes
+        relu_2 = torch.ops.aten.relu.default(relu_1);  relu_1 = None
+        relu_3 = torch.ops.aten.relu.default(relu_2);  relu_2 = None
+
+        # File: net.cc:12 in forward
+        relu_4 : torch.Tensor = torch.ops.aten.relu.default(relu_3);  relu_3 = None
+        return relu_4
+)");
+  EXPECT_EQ(difference(parse_code(readable(graph)), graph), "");
+}
+
+TEST(Readable, SmallGraphs) {
+  Graph graph;
+  EXPECT_EQ(readable(graph), "class GraphModule(torch.nn.Module):\n    def forward(self):\n        pass\n");
+  graph.output(v(graph.placeholder("x")));
+  EXPECT_EQ(readable(graph),
+            "class GraphModule(torch.nn.Module):\n    def forward(self, x):\n        return x\n");
 }
 
 // --- size ------------------------------------------------------------------------------------------------

@@ -17,4 +17,14 @@ namespace weft {
 //       return %add
 std::string quoted_text(const Graph& graph);
 
+struct ReadableOptions {
+  bool strides = false;  // "f32[2, 3][3, 1]" instead of "f32[2, 3]"
+  bool devices = false;  // "f32[2, 3]cpu"
+};
+// What PyTorch's print_readable gives: a class with the graph's code, the type and sizes of each value from
+// `meta().value`, and comments that say where calls were made, from `meta().source`, which is one line, like
+// "net.cc:12 in forward", or a Python stack trace.
+std::string readable(const Graph& graph, std::string_view class_name = "GraphModule",
+                     const ReadableOptions& options = {});
+
 }  // namespace weft
