@@ -11,24 +11,6 @@ namespace {
 
 // --- strings ---------------------------------------------------------------------------------------------
 
-// How many bytes at the start of `text` are one character in UTF-8; 0 if they are none.
-size_t utf8_length(std::string_view text) {
-  auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  auto continues = [&](size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first < 0xe0) return continues(1) ? 2 : 0;
-  if (first >= 0xe0 && first < 0xf0) {
-    const bool overlong = first == 0xe0 && second < 0xa0, surrogate = first == 0xed && second >= 0xa0;
-    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
-  }
-  if (first >= 0xf0 && first < 0xf5) {
-    const bool overlong = first == 0xf0 && second < 0x90, too_large = first == 0xf4 && second >= 0x90;
-    return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
-  }
-  return 0;
-}
-
 void append_ascii(std::string& out, char c, char quote) {
   if (c == quote || c == '\\') {
     out += '\\';
@@ -135,6 +117,23 @@ void append_dict(std::string& out, const Dict& dict, ValueStyle style) {
 }
 
 }  // namespace
+
+size_t utf8_length(std::string_view text) {
+  auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  auto continues = [&](size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
+  const unsigned first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first < 0xe0) return continues(1) ? 2 : 0;
+  if (first >= 0xe0 && first < 0xf0) {
+    const bool overlong = first == 0xe0 && second < 0xa0, surrogate = first == 0xed && second >= 0xa0;
+    return continues(1) && continues(2) && !overlong && !surrogate ? 3 : 0;
+  }
+  if (first >= 0xf0 && first < 0xf5) {
+    const bool overlong = first == 0xf0 && second < 0x90, too_large = first == 0xf4 && second >= 0x90;
+    return continues(1) && continues(2) && continues(3) && !overlong && !too_large ? 4 : 0;
+  }
+  return 0;
+}
 
 void append_quoted(std::string& out, std::string_view text) {
   const bool double_quotes =

@@ -29,6 +29,9 @@ void append_quoted(std::string& out, std::string_view text);
 // A type as an annotation: as it is where that can be told from what follows it, in quotes otherwise.
 void append_type(std::string& out, std::string_view type);
 
+// How many bytes at the start of `text` are one character in UTF-8; 0 if they are none.
+size_t utf8_length(std::string_view text);
+
 // A letter or _, then letters, digits and _, all of ASCII.
 bool is_identifier(std::string_view text);
 
