@@ -74,6 +74,7 @@
 #include "weft/graph/graph.h"
 #include "weft/graph/node.h"
 #include "weft/graph/parse.h"
+#include "weft/graph/pattern.h"
 #include "weft/graph/picture.h"
 #include "weft/graph/text.h"
 
