@@ -77,10 +77,15 @@
 #include "weft/nn/optim.h"
 
 // graph: programs as graphs
+#include "weft/graph/compare.h"
 #include "weft/graph/graph.h"
 #include "weft/graph/graph_module.h"
 #include "weft/graph/interpreter.h"
 #include "weft/graph/node.h"
+#include "weft/graph/parse.h"
+#include "weft/graph/pattern.h"
+#include "weft/graph/picture.h"
+#include "weft/graph/text.h"
 
 // capture: programs become graphs
 #include "weft/capture/make_graph.h"

@@ -7,25 +7,26 @@
 namespace weft {
 namespace {
 
-// Keywords and builtins of Python that begin with a small letter, and what generated code calls by its name.
+// Keywords and builtins of Python that begin with a small letter, and what generated code calls by its name:
+// a value of that name could not be told from the module in `operator.add(x)`, `self.weight`.
 constexpr std::array kReserved = std::to_array<std::string_view>(
-    {"abs",        "aiter",      "all",          "and",        "anext",     "any",       "as",
-     "ascii",      "assert",     "async",        "await",      "bin",       "bool",      "break",
-     "breakpoint", "bytearray",  "bytes",        "callable",   "chr",       "class",     "classmethod",
-     "compile",    "complex",    "continue",     "copyright",  "credits",   "def",       "del",
-     "delattr",    "device",     "dict",         "dir",        "divmod",    "elif",      "else",
-     "enumerate",  "eval",       "except",       "exec",       "exit",      "filter",    "finally",
-     "float",      "for",        "format",       "from",       "frozenset", "fx_pytree", "getattr",
-     "global",     "globals",    "hasattr",      "hash",       "help",      "hex",       "id",
-     "if",         "import",     "in",           "inf",        "input",     "int",       "is",
-     "isinstance", "issubclass", "iter",         "lambda",     "len",       "license",   "list",
-     "locals",     "map",        "max",          "memoryview", "min",       "nan",       "next",
-     "nonlocal",   "not",        "object",       "oct",        "open",      "or",        "ord",
-     "pass",       "pow",        "print",        "property",   "pytree",    "quit",      "raise",
-     "range",      "repr",       "return",       "reversed",   "round",     "set",       "setattr",
-     "slice",      "sorted",     "staticmethod", "str",        "sum",       "super",     "torch",
-     "try",        "tuple",      "type",         "vars",       "while",     "with",      "yield",
-     "zip"});
+    {"abs",         "aiter",      "all",        "and",      "anext",     "any",        "as",
+     "ascii",       "assert",     "async",      "await",    "bin",       "bool",       "break",
+     "breakpoint",  "builtins",   "bytearray",  "bytes",    "callable",  "chr",        "class",
+     "classmethod", "compile",    "complex",    "continue", "copyright", "credits",    "def",
+     "del",         "delattr",    "device",     "dict",     "dir",       "divmod",     "elif",
+     "else",        "enumerate",  "eval",       "except",   "exec",      "exit",       "filter",
+     "finally",     "float",      "for",        "format",   "from",      "frozenset",  "fx_pytree",
+     "getattr",     "global",     "globals",    "hasattr",  "hash",      "help",       "hex",
+     "id",          "if",         "import",     "in",       "inf",       "input",      "int",
+     "is",          "isinstance", "issubclass", "iter",     "lambda",    "len",        "license",
+     "list",        "locals",     "map",        "math",     "max",       "memoryview", "min",
+     "nan",         "next",       "nonlocal",   "not",      "object",    "oct",        "open",
+     "operator",    "or",         "ord",        "pass",     "pow",       "print",      "property",
+     "pytree",      "quit",       "raise",      "range",    "repr",      "return",     "reversed",
+     "round",       "self",       "set",        "setattr",  "slice",     "sorted",     "staticmethod",
+     "str",         "sum",        "super",      "torch",    "try",       "tuple",      "type",
+     "vars",        "while",      "with",       "yield",    "zip"});
 static_assert(std::is_sorted(kReserved.begin(), kReserved.end()));
 
 bool is_reserved(std::string_view name) {

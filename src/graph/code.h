@@ -1,0 +1,24 @@
+#pragma once
+
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+// A way to write a graph as a Python function: PyTorch's, plain or with what is known of each value.
+struct CodeStyle {
+  std::string_view heading;  // before the function
+  std::string_view indent;   // before `def`
+  // Types and sizes from `meta().value` instead of `meta().type` alone, and comments that say where calls
+  // were made.
+  bool verbose = false;
+  bool strides = false, devices = false;  // only with `verbose`
+};
+
+// The heading, "def forward(self, x):" and the lines after it, each with its end.
+std::string function_code(const Graph& graph, const CodeStyle& style);
+
+// `f32[s0, 4]`, `Sym(s0*4)`; empty for what PyTorch gives no annotation. With strides and devices:
+// `f32[s0, 4][4, 1]cpu`.
+std::string value_annotation(const Value& value, bool strides, bool devices);
+
+}  // namespace weft

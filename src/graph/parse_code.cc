@@ -1,0 +1,405 @@
+// Reads the Python code that Graph::code() writes.
+#include <algorithm>
+
+#include "graph/value_reader.h"
+#include "graph/value_text.h"
+#include "weft/graph/parse.h"
+
+namespace weft {
+namespace {
+
+// What a statement calls, or the attribute it reads.
+struct Call {
+  NodeKind kind;
+  Target target;
+  ValueList args = {};
+  Kwargs kwargs = {};
+};
+
+class CodeReader {
+ public:
+  explicit CodeReader(std::string_view text)
+      : in_(text, "parse_code"), values_(in_, ValueReader::Nodes::kNamed) {}
+
+  Graph run() {
+    read_heading();
+    read_parameters();
+    read_result_type();
+    read_renamed_parameters();
+    make_placeholders();
+    while (next_line()) read_statement();
+    return std::move(graph_);
+  }
+
+ private:
+  struct Parameter {
+    std::string_view name;    // in the code below
+    std::string_view target;  // with stars
+    size_t place;
+    std::string type;
+    std::optional<Value> default_value;
+  };
+
+  // --- the heading ---
+
+  // `class GraphModule(torch.nn.Module):` may stand before it.
+  void read_heading() {
+    in_.skip_layout();
+    if (in_.accept_word("class")) {
+      in_.skip_line();
+      in_.skip_layout();
+    }
+    if (!in_.accept_word("def")) in_.fail_expected("'def'");
+    in_.skip_spaces();
+    if (in_.identifier().empty()) in_.fail_expected("the name of the function");
+    in_.skip_spaces();
+    in_.expect("(");
+  }
+
+  void read_parameters() {
+    in_.skip_layout();
+    bool first = true;
+    while (!in_.accept(")")) {
+      if (!first || !accept_self()) read_parameter();
+      first = false;
+      in_.skip_layout();
+      if (in_.accept(",")) in_.skip_layout();
+      else if (in_.peek() != ')') in_.fail_expected("',' or ')'");
+    }
+  }
+
+  bool accept_self() { return in_.accept_word("self"); }
+
+  void read_parameter() {
+    Parameter parameter;
+    parameter.place = in_.place();
+    while (in_.peek() == '*') in_.expect("*");
+    parameter.name = in_.identifier();
+    if (parameter.name.empty()) in_.fail_expected("the name of a parameter");
+    parameter.target = in_.text().substr(parameter.place, in_.place() - parameter.place);
+    in_.skip_layout();
+    if (in_.accept(":")) parameter.type = read_type(",)=\n");
+    in_.skip_layout();
+    if (in_.accept("=")) {
+      in_.skip_layout();
+      parameter.default_value = values_.read();
+    }
+    if (!by_name_.emplace(parameter.name, parameters_.size()).second)
+      in_.fail_at(parameter.place, "expected a new name, but there is a parameter '{}' already",
+                  parameter.name);
+    parameters_.push_back(std::move(parameter));
+  }
+
+  // Up to one of the signs that end it, outside of brackets.
+  std::string read_type(std::string_view ends) {
+    in_.skip_spaces();
+    if (in_.at_string()) return in_.string_literal();
+    const size_t begin = in_.place();
+    int depth = 0;
+    while (!in_.at_end() && (depth > 0 || ends.find(in_.peek()) == std::string_view::npos)) {
+      const char c = in_.peek();
+      if (c == '\n') break;
+      depth += c == '[' || c == '(' ? 1 : c == ']' || c == ')' ? -1 : 0;
+      in_.go_to(in_.place() + 1);
+    }
+    std::string_view type = in_.text().substr(begin, in_.place() - begin);
+    type = type.substr(0, type.find_last_not_of(" \t\r") + 1);
+    if (type.empty()) in_.fail_expected("a type");
+    return std::string(type);
+  }
+
+  void read_result_type() {
+    in_.skip_spaces();
+    if (in_.accept("->")) result_type_ = read_type(":");
+    in_.skip_spaces();
+    in_.expect(":");
+    end_line();
+  }
+
+  // Lines like `y = x` right after the heading, where x is a parameter.
+  void read_renamed_parameters() {
+    while (next_line()) {
+      const size_t line = in_.place();
+      const std::string_view name = in_.identifier();
+      in_.skip_spaces();
+      const bool assigns = in_.accept("=");
+      in_.skip_spaces();
+      const std::string_view from = in_.identifier();
+      in_.skip_spaces();
+      auto found = by_name_.find(from);
+      if (!assigns || !in_.at_line_end() || found == by_name_.end()) return in_.go_to(line);
+      Parameter& parameter = parameters_[found->second];
+      parameter.name = name;
+      parameter.place = line;
+      by_name_.erase(found);
+    }
+  }
+
+  void make_placeholders() {
+    for (Parameter& parameter : parameters_) {
+      ValueList args;
+      if (parameter.default_value) args.push_back(std::move(*parameter.default_value));
+      Node& node = values_.create(graph_, NodeKind::kPlaceholder, std::string(parameter.target),
+                                  std::move(args), {}, parameter.name, parameter.place);
+      if (!parameter.type.empty()) node.meta().type = std::move(parameter.type);
+    }
+  }
+
+  // --- statements ---
+
+  // Whether there is one more; then the cursor is at its beginning.
+  bool next_line() {
+    in_.skip_layout();
+    if (in_.at_end()) return false;
+    if (in_.at_line_start()) in_.fail_expected("a statement that is indented");
+    if (has_returned_) in_.fail_expected("nothing after the return");
+    return true;
+  }
+
+  void end_line() {
+    in_.skip_spaces();
+    if (!in_.at_line_end()) in_.fail_expected("the end of the statement");
+  }
+
+  void read_statement() {
+    if (in_.accept_word("pass")) return end_line();
+    if (in_.accept_word("return")) return read_return();
+    const size_t place = in_.place();
+    const std::string_view name = in_.identifier();
+    if (name.empty()) in_.fail_expected("a statement");
+    in_.skip_spaces();
+    std::string type;
+    if (in_.accept(":")) type = read_type("=\n");
+    in_.skip_spaces();
+    in_.expect("=");
+    in_.skip_spaces();
+    Call call = read_call();
+    Node& node = values_.create(graph_, call.kind, std::move(call.target), std::move(call.args),
+                                std::move(call.kwargs), name, place);
+    if (!type.empty()) node.meta().type = std::move(type);
+    read_ended_values();
+    end_line();
+  }
+
+  void read_return() {
+    in_.skip_spaces();
+    Node& node = graph_.output(values_.read());
+    if (!result_type_.empty()) node.meta().type = result_type_;
+    has_returned_ = true;
+    end_line();
+  }
+
+  // `;  x = y = None`
+  void read_ended_values() {
+    in_.skip_spaces();
+    if (!in_.accept(";")) return;
+    in_.skip_spaces();
+    while (!in_.accept_word("None")) {
+      if (in_.identifier().empty()) in_.fail_expected("'None'");
+      in_.skip_spaces();
+      in_.expect("=");
+      in_.skip_spaces();
+    }
+  }
+
+  // --- calls ---
+
+  Call read_call() {
+    for (const SignedFunction& unary : unary_functions())
+      if (in_.starts_with(unary.sign)) return read_unary(unary);
+    size_t getattrs = 0;
+    while (in_.accept("getattr(")) {
+      ++getattrs;
+      in_.skip_layout();
+    }
+    if (in_.accept_word("self")) return read_self(getattrs);
+    if (getattrs == 0)
+      if (std::string_view name = function_name(); !name.empty()) return read_function(name);
+    const size_t place = in_.place();
+    return read_after_value(values_.read(), getattrs, place);
+  }
+
+  // A number with its sign may begin `-3 + x`; by itself `-3` is a call.
+  Call read_unary(const SignedFunction& unary) {
+    const size_t place = in_.place();
+    if (values_.at_number()) {
+      Value number = values_.read();
+      in_.skip_spaces();
+      if (!in_.at_line_end() && in_.peek() != ';') return read_after_value(std::move(number), 0, place);
+      in_.go_to(place);
+    }
+    in_.expect(unary.sign);
+    return {NodeKind::kCallFunction, values_.function(unary.function, place), {values_.read()}};
+  }
+
+  // `.layer1.conv1`, and `, "0")` for each getattr that was opened.
+  std::string read_path(size_t getattrs) {
+    std::string path;
+    bool first = true;
+    while (true) {
+      const bool has_dot = in_.accept(".");
+      if (!has_dot && getattrs == 0) break;
+      if (!first) path += '.';
+      first = false;
+      if (has_dot) {
+        const std::string_view part = in_.identifier();
+        if (part.empty()) in_.fail_expected("the name of an attribute after '.'");
+        path += part;
+      } else {
+        path += read_getattr_name();
+        --getattrs;
+      }
+    }
+    if (first) in_.fail_expected("'.' and the name of an attribute");
+    return path;
+  }
+
+  std::string read_getattr_name() {
+    in_.skip_layout();
+    in_.expect(",");
+    in_.skip_layout();
+    const size_t place = in_.place();
+    std::string name = in_.string_literal();
+    if (name.find('.') != std::string::npos)
+      in_.fail_at(place, "expected the name of one attribute, but it has a dot");
+    in_.skip_layout();
+    in_.expect(")");
+    return name;
+  }
+
+  Call read_self(size_t getattrs) {
+    std::string path = read_path(getattrs);
+    if (in_.peek() != '(') return {NodeKind::kGetAttr, std::move(path)};
+    Call call{NodeKind::kCallModule, std::move(path)};
+    read_arguments(call);
+    return call;
+  }
+
+  // A name with a bracket after it that is neither a value nor a method of one; else empty.
+  std::string_view function_name() {
+    const size_t begin = in_.place();
+    const std::string_view first = in_.identifier();
+    static constexpr std::string_view words[] = {"",    "None",   "True",    "False", "inf",
+                                                 "nan", "device", "complex", "float"};
+    const bool is_value =
+        values_.find(first) || std::find(std::begin(words), std::end(words), first) != std::end(words);
+    if (!is_value)
+      while (in_.peek() == '.') {
+        in_.expect(".");
+        if (in_.identifier().empty()) in_.fail_expected("a name after '.'");
+      }
+    const std::string_view name = in_.text().substr(begin, in_.place() - begin);
+    if (!is_value && in_.peek() == '(') return name;
+    in_.go_to(begin);
+    return {};
+  }
+
+  Call read_function(std::string_view name) {
+    Call call{NodeKind::kCallFunction, values_.function(name, in_.place() - name.size())};
+    read_arguments(call);
+    return call;
+  }
+
+  Call read_after_value(Value value, size_t getattrs, size_t place) {
+    if (getattrs > 0 || in_.peek() == '.') {
+      std::string path = read_path(getattrs);
+      if (in_.peek() != '(') return attribute_of(std::move(value), std::move(path), place);
+      Call call{NodeKind::kCallMethod, std::move(path), {std::move(value)}};
+      read_arguments(call);
+      return call;
+    }
+    if (in_.accept("[")) {
+      in_.skip_layout();
+      Value key = values_.read();
+      in_.skip_layout();
+      in_.expect("]");
+      return {NodeKind::kCallFunction,
+              values_.function("operator.getitem", place),
+              {std::move(value), std::move(key)}};
+    }
+    in_.skip_spaces();
+    for (const SignedFunction& binary : binary_functions()) {
+      const size_t sign_place = in_.place();
+      if (!in_.accept(binary.sign)) continue;
+      in_.skip_spaces();
+      return {NodeKind::kCallFunction,
+              values_.function(binary.function, sign_place),
+              {std::move(value), values_.read()}};
+    }
+    if (in_.at_line_end() || in_.peek() == ';')
+      in_.fail_at(place, "expected a call: only a parameter may get another name, right after the 'def'");
+    in_.fail_expected("a sign like '+', '.', '[' or '('");
+  }
+
+  // `x.shape`
+  Call attribute_of(Value value, std::string path, size_t place) {
+    if (!is_identifier(path)) in_.fail_expected("'(' and the arguments of the method");
+    return {NodeKind::kCallFunction, values_.function(kAttributeFunction, place), {std::move(value), path}};
+  }
+
+  void read_arguments(Call& call) {
+    in_.expect("(");
+    in_.skip_layout();
+    KeywordReader kwargs;
+    while (!in_.accept(")")) {
+      const size_t place = in_.place();
+      if (in_.accept("**")) {
+        read_keyword_dict(kwargs);
+      } else if (std::string_view key = keyword(); !key.empty()) {
+        add_keyword(kwargs, std::string(key), values_.read(), place);
+      } else {
+        if (!kwargs.empty())
+          in_.fail_at(place, "expected an argument with a name, since there is one before it");
+        call.args.push_back(values_.read());
+      }
+      in_.skip_layout();
+      if (in_.accept(",")) in_.skip_layout();
+      else if (in_.peek() != ')') in_.fail_expected("',' or ')'");
+    }
+    call.kwargs = kwargs.take();
+  }
+
+  // The name in `name = value`, with the cursor at the value; empty when that is not what comes.
+  std::string_view keyword() {
+    const size_t begin = in_.place();
+    const std::string_view key = in_.identifier();
+    in_.skip_layout();
+    if (!key.empty() && in_.peek() == '=' && in_.peek(1) != '=') {
+      in_.expect("=");
+      in_.skip_layout();
+      return key;
+    }
+    in_.go_to(begin);
+    return {};
+  }
+
+  void add_keyword(KeywordReader& kwargs, std::string key, Value value, size_t place) {
+    if (!kwargs.add(std::move(key), std::move(value)))
+      in_.fail_at(place, "expected a new name, but there is an argument of this name already");
+  }
+
+  // `**{'a-b': 1}`: names that Python has no other way to write
+  void read_keyword_dict(KeywordReader& kwargs) {
+    const size_t place = in_.place();
+    if (in_.peek() != '{') in_.fail_expected("'{'");
+    const Value dict = values_.read();
+    for (const auto& [key, value] : dict.to_dict()) {
+      if (!key.is_string()) in_.fail_at(place, "expected the names of arguments to be strings");
+      add_keyword(kwargs, std::string(key.to_string_view()), value, place);
+    }
+  }
+
+  TextReader in_;
+  ValueReader values_;
+  Graph graph_;
+  std::vector<Parameter> parameters_;
+  std::unordered_map<std::string_view, size_t> by_name_;
+  std::string result_type_;
+  bool has_returned_ = false;
+};
+
+}  // namespace
+
+Graph parse_code(std::string_view text) { return CodeReader(text).run(); }
+
+}  // namespace weft

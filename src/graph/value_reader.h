@@ -1,0 +1,83 @@
+#pragma once
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "graph/text_reader.h"
+#include "weft/graph/graph.h"
+
+namespace weft {
+
+// Reads values as append_value writes them, with ValueStyle::kCode or kQuoted, and knows the nodes that were
+// read before them.
+class ValueReader {
+ public:
+  enum class Nodes : uint8_t {
+    kNamed,   // x
+    kMarked,  // %x
+  };
+
+  ValueReader(TextReader& in, Nodes nodes) : in_(in), nodes_(nodes) {
+    known_.reserve(in.text().size() / kUsualLine);
+  }
+
+  Value read() { return read(0); }
+  // Whether a number is next, with its sign if it has one.
+  bool at_number() const;
+  // `name` must outlive the reader: it is a piece of the text.
+  void define(std::string_view name, Node& node) { known_.emplace(name, &node); }
+  Node* find(std::string_view name) const {
+    auto found = known_.find(name);
+    return found == known_.end() ? nullptr : found->second;
+  }
+  // Makes a node of exactly this name, which stands at `place`, and remembers it.
+  Node& create(Graph& graph, NodeKind kind, Target target, ValueList args, Kwargs kwargs,
+               std::string_view name, size_t place);
+  // The operator or function of this name, which stands at `place`.
+  Target function(std::string_view name, size_t place) const;
+
+ private:
+  struct Number {
+    double real = 0;
+    int64_t integer = 0;
+    bool is_integer = false, is_imaginary = false;
+  };
+
+  static constexpr size_t kUsualLine = 64;
+
+  Value read(int depth);
+  Value read_word();
+  Value read_parenthesized(int depth);
+  ValueList read_elements(char end, int depth);
+  Value read_dict(int depth);
+  Value read_number();
+  Number read_real();
+  Value read_constant(std::string_view name, size_t place);
+  Value read_device();
+  Value read_complex();
+  Value read_float();
+  Node& read_node(std::string_view name, size_t place) const;
+  void open(char bracket) {
+    in_.expect({&bracket, 1});
+    in_.skip_layout();
+  }
+
+  TextReader& in_;
+  Nodes nodes_;
+  std::unordered_map<std::string_view, Node*> known_;
+};
+
+// Arguments by name while they are read: a name comes once.
+class KeywordReader {
+ public:
+  // False when the key is there already.
+  bool add(std::string key, Value value);
+  bool empty() const { return kwargs_.empty(); }
+  Kwargs take() { return std::move(kwargs_); }
+
+ private:
+  Kwargs kwargs_;
+  std::unordered_set<std::string> keys_;  // only for lists that are long enough to need it
+};
+
+}  // namespace weft

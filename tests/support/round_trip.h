@@ -1,0 +1,33 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "support/graph_texts.h"
+#include "weft/base/error.h"
+#include "weft/graph/compare.h"
+#include "weft/graph/parse.h"
+#include "weft/graph/text.h"
+
+namespace weft::testing {
+
+// Both texts of a graph read back as the same graph, and are written again as they were.
+inline void expect_round_trips(const Graph& graph) {
+  if (!has_text(graph)) return;
+  try {
+    const std::string quoted = quoted_text(graph);
+    const Graph from_quoted = parse_graph(quoted);
+    EXPECT_EQ(difference(graph, from_quoted), "") << quoted;
+    EXPECT_EQ(quoted_text(from_quoted), quoted);
+    from_quoted.lint();
+    if (!code_can_say(graph)) return;
+    const std::string code = graph.code();
+    const Graph from_code = parse_code(code);
+    EXPECT_EQ(difference(graph, from_code), "") << code;
+    EXPECT_EQ(from_code.code(), code);
+    from_code.lint();
+  } catch (const Error& error) {
+    ADD_FAILURE() << error.what() << "\nfor " << graph.to_string();
+  }
+}
+
+}  // namespace weft::testing
