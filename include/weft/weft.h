@@ -88,6 +88,7 @@
 #include "weft/graph/text.h"
 
 // capture: programs become graphs
+#include "weft/capture/functional_capture.h"
 #include "weft/capture/make_graph.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/capture/trace.h"
@@ -95,4 +96,5 @@
 #include "weft/capture/var.h"
 
 // io: files
+#include "weft/io/graph_file.h"
 #include "weft/io/safetensors.h"

@@ -18,9 +18,11 @@ class Capture {
  public:
   Capture(const nn::Module& module, const FunctionalCaptureOptions& options)
       : module_(module),
-        recorder_options_{.mode = options.mode, .pre_dispatch = options.pre_dispatch, .allow_real_inputs = true},
+        recorder_options_{
+            .mode = options.mode, .pre_dispatch = options.pre_dispatch, .allow_real_inputs = true},
         recorder_(recorder_options_, nullptr),
-        position_(options.pre_dispatch ? func::FunctionalPosition::kUpper : func::FunctionalPosition::kLower) {
+        position_(options.pre_dispatch ? func::FunctionalPosition::kUpper
+                                       : func::FunctionalPosition::kLower) {
     if (options.mode == CaptureMode::kReal) return;
     FakeOptions fake{.allow_real_inputs = true};
     if (options.mode == CaptureMode::kSymbolic) fake.shape_env = ShapeEnv::create();
@@ -85,7 +87,8 @@ class Capture {
 
   Tracked add(const Tensor& tensor, bool is_state) {
     Tensor value = tensor;
-    if (fake_) value = is_state ? shape_only(tensor) : fake_->fake_of(tensor, fmt::format("arg{}", next_input_));
+    if (fake_)
+      value = is_state ? shape_only(tensor) : fake_->fake_of(tensor, fmt::format("arg{}", next_input_));
     else if (recorder_knows(tensor)) value = alias(tensor);
     recorder_.add_input(next_name(), value);
     seen_.push_back(value);

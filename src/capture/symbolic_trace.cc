@@ -133,4 +133,87 @@ GraphModule symbolic_trace_function(const ValueFunction& f, const std::vector<de
   return tracer.finish(true);
 }
 
+// --- modules as what they do -----------------------------------------------------------------------------
+
+namespace {
+
+// Copies a graph; a call of a C++ module becomes the operators of its forward.
+class ModuleInliner final : public Transformer {
+ public:
+  using Transformer::Transformer;
+
+  GraphModule inlined() {
+    GraphModule copied = transform();
+    for (const auto& [path, value] : constants_)
+      if (!leads_to(copied, path)) copied.set_attribute(path, value);
+    return copied;
+  }
+
+  Value call_module(std::string_view path, Args args, const Kwargs& kwargs) override {
+    Value held = module().find(path);
+    if (graph_module_in(held) || !kwargs.empty()) return Transformer::call_module(path, args, kwargs);
+    Ref<Callable> callable(callable_in(held));
+    nn::Module owner = nn::Module::over(state_at(path));
+    std::vector<detail::ParameterKind> kinds(args.size(), detail::ParameterKind::kTensor);
+    SymbolicTraceOptions options;
+    options.is_leaf_module = [](const nn::ModuleState&, std::string_view) { return false; };
+    GraphModule inner =
+        symbolic_trace_function([callable](Args own) { return callable->call(own); }, kinds, &owner, options);
+    return splice(inner, std::string(path), args);
+  }
+
+ private:
+  static bool leads_to(const nn::Module& root, const std::string& path) {
+    try {
+      root.find(path);
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  std::shared_ptr<nn::ModuleState> state_at(std::string_view path) const {
+    std::shared_ptr<nn::ModuleState> state = module().state();
+    while (true) {
+      size_t dot = path.find('.');
+      for (const nn::ModuleState::Child& child : state->children)
+        if (child.name == path.substr(0, dot)) {
+          state = child.state;
+          break;
+        }
+      if (dot == std::string_view::npos) return state;
+      path = path.substr(dot + 1);
+    }
+  }
+
+  Value splice(const GraphModule& inner, const std::string& path, Args args) {
+    std::unordered_map<const Node*, Value> twins;
+    size_t next = 0;
+    for (const Node& node : inner.graph()) {
+      auto map = [&](Node& input) { return twins.at(&input); };
+      if (node.kind() == NodeKind::kPlaceholder) {
+        twins.emplace(&node, args[next++]);
+      } else if (node.kind() == NodeKind::kOutput) {
+        return map_nodes(node.args()[0], map);
+      } else if (node.kind() == NodeKind::kGetAttr) {
+        std::string own = path + "." + node.target().to_string();
+        if (!leads_to(module(), own)) {
+          own = fmt::format("_inlined_constant{}", constants_.size());
+          constants_.emplace_back(own, inner.find(node.target().to_string()));
+        }
+        twins.emplace(&node, value_of(new_graph().get_attr(own)));
+      } else {
+        twins.emplace(&node, value_of(new_graph().node_copy(node, map)));
+      }
+    }
+    return {};
+  }
+
+  GraphModule::Attributes constants_;
+};
+
+}  // namespace
+
+GraphModule inline_modules(const GraphModule& module) { return ModuleInliner(module).inlined(); }
+
 }  // namespace weft

@@ -83,7 +83,8 @@ TEST(TestPythonKey, test_make_fx_functionalize) {
   for (const Node& node : symbolic.graph())
     has_method |= node.kind() == NodeKind::kCallMethod && node.target().to_string() == "relu_";
   EXPECT_TRUE(has_method);
-  GraphModule g = make_graph(func::functionalize([symbolic](const Tensor& x) { return symbolic(x); }))(randn({3}));
+  GraphModule g =
+      make_graph(func::functionalize([symbolic](const Tensor& x) { return symbolic(x); }))(randn({3}));
   EXPECT_TRUE(has_target(g, "torch.ops.aten.relu.default"));
   Tensor other = randn({3});
   EXPECT_TRUE(close(g(other), fn(other), 0, 0));

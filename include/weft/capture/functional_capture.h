@@ -21,8 +21,8 @@ struct FunctionalCaptureOptions {
   CaptureMode mode = CaptureMode::kFake;
 };
 
-// Neither the module nor the arguments are touched. An error for a parameter that is written to while gradients
-// are recorded.
+// Neither the module nor the arguments are touched. An error for a parameter that is written to while
+// gradients are recorded.
 FunctionalCapture capture_functional(const nn::Module& module, const ValueFunction& forward,
                                      const ValueList& args, const FunctionalCaptureOptions& options = {});
 
@@ -33,8 +33,7 @@ FunctionalCapture capture_functional(const M& module, const ValueList& args,
   Ref<Callable> call = nn::detail::erased_call(module);
   require(static_cast<bool>(call), "capture: the forward of {} takes or gives types that no Value holds",
           module.state()->class_name);
-  return capture_functional(
-      module, [call](Args given) { return call->call(given); }, args, options);
+  return capture_functional(module, [call](Args given) { return call->call(given); }, args, options);
 }
 
 }  // namespace weft

@@ -140,6 +140,12 @@ Ref<Callable> erased_call(const M& module) {
 class Module {
  public:
   Module() : state_(std::make_shared<ModuleState>()) {}
+  // A handle to what another module owns.
+  static Module over(std::shared_ptr<ModuleState> state) {
+    Module module;
+    module.state_ = std::move(state);
+    return module;
+  }
 
   // In the order of registration, children after own ones, with dots between the names.
   NamedTensors named_parameters() const;

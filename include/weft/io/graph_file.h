@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "weft/graph/graph_module.h"
+
+namespace weft {
+
+// A graph module in one safetensors file: its tensors as entries, and as a note the exact text of its graph,
+// how it is called, and the graphs inside it. What comes back computes the same, bit for bit, and is saved as
+// the same bytes again. Calls of C++ modules cannot be written down: inline_modules() turns them into
+// operators.
+void save_graph_module(const GraphModule& module, const std::string& path);
+std::string graph_module_bytes(const GraphModule& module);
+// A FormatError that says where for anything that is not such a file.
+GraphModule load_graph_module(const std::string& path);
+GraphModule parse_graph_module(std::string_view bytes, std::string_view source = "graph module");
+
+}  // namespace weft
