@@ -61,13 +61,17 @@ constexpr uint32_t kUnrecorded = ~(layer::kRecorderUpper | layer::kRecorderLower
 
 std::vector<Tensor> closed_over(const ValueFunction& f, const ValueList& arguments) {
   auto level = make_ref<FinderLevel>();
-  for (const Value& argument : arguments) level->know(argument);
+  // On tensors of its own: the function may write to them.
+  ValueList own;
+  for (const Value& argument : arguments) {
+    own.push_back(map_tensors(argument, [](const Tensor& t) { return Value(shape_only(t)); }));
+    level->know(own.back());
+  }
   std::optional<FakeMode> fake;
   if (!FakeMode::current()) fake.emplace(FakeOptions{.allow_real_inputs = true});
   LevelEntry entry(level);
-  layer_state().mask |= layer::kLevels;  // restored by the entry
   MaskScope quiet(kUnrecorded);
-  f(arguments);
+  f(own);
   return level->found();
 }
 
