@@ -64,10 +64,14 @@
 #include "weft/func/functionalize.h"
 
 // nn: modules, layers, optimizers
+#include "weft/nn/activations.h"
+#include "weft/nn/functional.h"
 #include "weft/nn/functional_call.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/module.h"
+#include "weft/nn/normalisation.h"
 #include "weft/nn/optim.h"
+#include "weft/nn/spatial.h"
 
 // graph: programs as graphs
 #include "weft/graph/graph.h"
