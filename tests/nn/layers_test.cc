@@ -6,6 +6,7 @@
 
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "weft/nn/init.h"
 #include "weft/ops/fake.h"
 
 namespace weft {
@@ -119,6 +120,25 @@ TEST(GroupNormTest, NormalisesGroupsOfChannels) {
     EXPECT_NEAR(got[i], i % 8 < 4 ? wanted[i % 8] : -wanted[7 - i % 8], 1e-9) << i;
   EXPECT_TRUE(nn::GroupNorm(2, 4, {.affine = false}).state_dict().empty());
   EXPECT_ERROR(nn::GroupNorm(2, 3), "num_channels (3) must be divisible by num_groups (2)");
+}
+
+// --- initialisers ----------------------------------------------------------------------------------------
+
+TEST(Initialisers, SpreadByTheFanThatTheyAreAskedFor) {
+  manual_seed(1);
+  Tensor weight = empty({64, 32, 3, 3}).set_requires_grad();
+  EXPECT_EQ(nn::init::fans_of(weight).in, 288);
+  EXPECT_EQ(nn::init::fans_of(weight).out, 576);
+  auto deviation = [&] { return std(weight.detach()).item().to_double(); };
+  EXPECT_TRUE(nn::init::kaiming_normal_(weight).is_same(weight));
+  EXPECT_NEAR(deviation(), std::sqrt(2.0 / 288), 1e-3);
+  nn::init::kaiming_normal_(weight, {.mode = nn::init::FanMode::kFanOut, .gain = 1});
+  EXPECT_NEAR(deviation(), std::sqrt(1.0 / 576), 1e-3);
+  nn::init::kaiming_uniform_(weight);
+  EXPECT_NEAR(deviation(), std::sqrt(2.0 / 288), 1e-3);
+  EXPECT_LE(abs(weight.detach()).max().item().to_double(), std::sqrt(6.0 / 288));
+  EXPECT_TRUE(weight.is_leaf());
+  EXPECT_ERROR(nn::init::kaiming_normal_(ones({3})), "f32[3] has less");
 }
 
 // --- pooling and resizing --------------------------------------------------------------------------------
