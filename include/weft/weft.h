@@ -71,10 +71,18 @@
 #include "weft/func/functionalize.h"
 
 // nn: modules, layers, optimizers
+#include "weft/nn/activations.h"
+#include "weft/nn/functional.h"
 #include "weft/nn/functional_call.h"
+#include "weft/nn/init.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/module.h"
+#include "weft/nn/normalisation.h"
 #include "weft/nn/optim.h"
+#include "weft/nn/spatial.h"
+
+// models: the model zoo
+#include "weft/models/resnet.h"
 
 // graph: programs as graphs
 #include "weft/graph/compare.h"
