@@ -89,6 +89,7 @@
 #include "weft/graph/graph.h"
 #include "weft/graph/graph_module.h"
 #include "weft/graph/interpreter.h"
+#include "weft/graph/manipulation.h"
 #include "weft/graph/node.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/pattern.h"
