@@ -110,18 +110,25 @@ class Run {
     }
   }
 
-  // Only nodes from which a wanted input can be reached are run. Later calls have larger numbers, so in
-  // ascending order every node comes after those that its gradients go to; leaves have none.
+  // Only nodes from which a wanted input can be reached are run: looked at from the inputs up, each node
+  // after all that its gradients go to. The numbers of calls do not tell that order: the history of a view
+  // may be made anew in the middle of a later call.
   void mark_needed() {
-    for (Task& task : table_.tasks) task.needed = false;
-    std::vector<uint32_t> order(table_.tasks.size());
-    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    auto rank = [&](uint32_t i) { return table_.tasks[i].node->sequence + 1; };  // a leaf's wraps to 0
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return rank(a) < rank(b); });
+    std::vector<uint32_t> waiting(table_.tasks.size()), order;
+    order.reserve(waiting.size());
+    for (uint32_t i = 0; i < waiting.size(); ++i) {
+      table_.tasks[i].needed = false;
+      waiting[i] = table_.tasks[i].waiting;
+      if (waiting[i] == 0) order.push_back(i);
+    }
+    for (size_t done = 0; done < order.size(); ++done)
+      for (const Edge& edge : table_.tasks[order[done]].node->next)
+        if (uint32_t task = edge ? table_.at(edge.node.get()).first : 0; edge && --waiting[task] == 0)
+          order.push_back(task);
     for (const Edge& input : run_.inputs)
       if (Task* task = input ? table_.find(input.node.get()) : nullptr) task->needed = true;
-    for (uint32_t i : order) {
-      Task& task = table_.tasks[i];
+    for (size_t i = order.size(); i-- > 0;) {
+      Task& task = table_.tasks[order[i]];
       for (const Edge& edge : task.node->next)
         if (edge && table_.find(edge.node.get())->needed) task.needed = true;
     }

@@ -236,5 +236,14 @@ TEST(ViewsAndWrites, GradientsOfAnyLayoutGoThroughViews) {
   EXPECT_EQ(values(other.grad()), values(x.grad()));
 }
 
+// The history of a view is made anew in the middle of the call that uses it.
+TEST(Autograd, GradientsOfWrittenViewsReachChosenInputs) {
+  Tensor x = vec({1, 2, 3}).set_requires_grad();
+  Tensor y = x.clone(), part = y.slice(0, 0, 2);
+  y.mul_(2);
+  Tensor loss = (part * part).sum();
+  EXPECT_TRUE(close(autograd::grad({loss}, {x})[0], vec({8, 16, 0})));
+}
+
 }  // namespace
 }  // namespace weft
