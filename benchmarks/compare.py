@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,6 +13,23 @@ SAMPLE_SECONDS = 0.006  # what one answer should take, at least
 CASE_SECONDS = 0.6  # what one case may take of each process, but for FEWEST_ROUNDS
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 60
 
+# Rows made of two others: what one takes beyond the other.
+BEYOND = {
+    "trace of ResNet-50 at 32x32, beyond the run itself": dict(
+        whole="trace of ResNet-50 at 32x32, with the run", part="run of ResNet-50 at 32x32", goal=1 / 30
+    )
+}
+# Cases that only weft has: time for each of so many nodes, in ns, and what it may be.
+OWN = {
+    "interpreter, a node beyond the eager call": dict(
+        whole="graph of 10^4 additions", part="10^4 additions, eager", count=10_000, goal=100
+    )
+}
+# ... and how the time of one grows from 10^5 to 10^6 nodes, against the size.
+OWN_GROWTH = {
+    f"growth of {what}": dict(large=f"{what}, 10^6 nodes", small=f"{what}, 10^5 nodes", sizes=10, goal=1.1)
+    for what in ("capture", "print", "parse", "dead code", "copy", "destruction")
+}
 # Rows made of two others: how the time of one grows, against its size. The goal is for weft's growth alone.
 GROWTH = {
     "growth per node from 10^5 to 10^6 nodes": dict(
@@ -26,7 +44,7 @@ GROWTH = {
 class Server:
     def __init__(self, program):
         self.program = program
-        self.process = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(shlex.split(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, command):
         self.process.stdin.write(command + "\n")
@@ -92,6 +110,25 @@ def compare(servers, name):
     return [best_quarter(s) for s in samples]
 
 
+def measure(server, name):
+    """The time of a case that only one process has."""
+    times, samples = repeats(server, name), []
+    while len(samples) < MOST_ROUNDS and (sum(samples) * times / 1e9 < CASE_SECONDS or len(samples) < FEWEST_ROUNDS):
+        samples.append(server.run(name, times))
+    return best_quarter(samples)
+
+
+def own_rows(times, threads):
+    for name, rule in OWN.items():
+        if rule["whole"] in times and rule["part"] in times:
+            value = (times[rule["whole"]] - times[rule["part"]]) / rule["count"]
+            yield dict(what=name, threads=threads, unit="ns", weft=value, peer=rule["goal"], ratio=value / rule["goal"], goal=1)
+    for name, rule in OWN_GROWTH.items():
+        if rule["large"] in times and rule["small"] in times:
+            growth = times[rule["large"]] / times[rule["small"]] / rule["sizes"]
+            yield dict(what=name, threads=threads, unit="", weft=growth, peer=1, ratio=growth, goal=rule["goal"])
+
+
 def growth_rows(rows, threads):
     measured = {row["what"]: row for row in rows if row["threads"] == threads}
     for name, rule in GROWTH.items():
@@ -132,13 +169,15 @@ def main():
 
     servers = [Server(options.weft), Server(options.peer)]
     cases, theirs = (server.cases() for server in servers)
+    own = {name: goal for name, goal in cases.items() if goal < 0}  # the peer has nothing like it
+    cases = {name: goal for name, goal in cases.items() if goal >= 0}
     if cases != theirs:
         sys.exit(f"bench: the programs differ in their cases: {sorted(set(cases.items()) ^ set(theirs.items()))}")
     chosen = [name for name in cases if re.search(options.only, name)]
     if not chosen:
         sys.exit(f"bench: no case matches {options.only!r}")
 
-    rows = []
+    rows, parts = [], {}
 
     def add(row):
         row["met"] = row["ratio"] <= row["goal"]
@@ -149,11 +188,22 @@ def main():
     for threads in options.threads or [1, 2]:
         for server in servers:
             server.set_threads(threads)
+        own_times = {name: measure(servers[0], name) for name in own if re.search(options.only, name)}
+        for row in own_rows(own_times, threads):
+            add(row)
         for name in chosen:
             weft, peer = compare(servers, name)
+            if cases[name] == 0:  # part of another row
+                parts[name, threads] = weft, peer
+                continue
             add(dict(what=name, threads=threads, unit="ns", weft=weft, peer=peer, ratio=weft / peer, goal=cases[name]))
         for row in growth_rows(list(rows), threads):
             add(row)
+        for name, rule in BEYOND.items():
+            if (rule["whole"], threads) in parts and (rule["part"], threads) in parts:
+                whole, part = parts[rule["whole"], threads], parts[rule["part"], threads]
+                weft, peer = (max(a - b, 0) for a, b in zip(whole, part))
+                add(dict(what=name, threads=threads, unit="ns", weft=weft, peer=peer, ratio=weft / peer, goal=rule["goal"]))
     for server in servers:
         server.process.kill()
     with open(options.output, "w") as file:

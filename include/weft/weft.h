@@ -96,6 +96,11 @@
 #include "weft/graph/picture.h"
 #include "weft/graph/text.h"
 
+// passes: one transformation or check a file
+#include "weft/passes/pass_runner.h"
+#include "weft/passes/shape_prop.h"
+#include "weft/passes/verify.h"
+
 // capture: programs become graphs
 #include "weft/capture/functional_capture.h"
 #include "weft/capture/make_graph.h"

@@ -1,0 +1,111 @@
+// How long it takes until a program is a graph, and what is done to graphs: weft's side of the suite
+// "capture". The peer's side is capture_peer.py, with the same cases.
+#include <weft/weft.h>
+
+#include "server.h"
+
+using namespace weft;
+
+namespace {
+
+constexpr double kGoal = 0.01, kTraceGoal = 1.0 / 30;
+// Parts of other rows have no goal of their own; what only weft has is below zero.
+constexpr double kPart = 0, kOwn = -1;
+
+bench::Loop capture_of(CaptureMode mode) {
+  models::ResNet net = models::resnet50();
+  Tensor x = randn({2, 3, 224, 224});
+  return bench::repeat([=] { make_graph(net, {.mode = mode})(x); });
+}
+
+bench::Loop joint_of(CaptureMode mode) {
+  models::ResNet net = models::resnet50();
+  Tensor x = randn({2, 3, 224, 224});
+  auto joint = [net](const Tensor& input) mutable {
+    return autograd::grad({net(input).sum()}, net.parameters());
+  };
+  return bench::repeat([=] { make_graph(joint, {.mode = mode, .allow_real_inputs = true})(x); });
+}
+
+// x + 1, n times.
+Graph chain(int64_t nodes) {
+  Graph graph;
+  Node* last = &graph.placeholder("x");
+  const Operator& add = operator_named("aten::add.Tensor");
+  for (int64_t i = 0; i < nodes; ++i) last = &graph.call(add, {value_of(*last), 1});
+  graph.output(value_of(*last));
+  return graph;
+}
+
+Tensor add_many(Tensor x, int64_t times) {
+  for (int64_t i = 0; i < times; ++i) x = x + 1;
+  return x;
+}
+
+bench::Cases cases() {
+  bench::Cases all;
+  all.push_back({"make_graph of ResNet-50, fake", kGoal, [] { return capture_of(CaptureMode::kFake); }});
+  all.push_back(
+      {"make_graph of ResNet-50, symbolic", kGoal, [] { return capture_of(CaptureMode::kSymbolic); }});
+  all.push_back({"ResNet-50 forward and backward, fake", kGoal, [] { return joint_of(CaptureMode::kFake); }});
+  all.push_back(
+      {"ResNet-50 forward and backward, symbolic", kGoal, [] { return joint_of(CaptureMode::kSymbolic); }});
+  all.push_back({"symbolic_trace of ResNet-50", kTraceGoal, [] {
+                   models::ResNet net = models::resnet50();
+                   return bench::repeat([=] { symbolic_trace(net); });
+                 }});
+  all.push_back({"trace of ResNet-50 at 32x32, with the run", kPart, [] {
+                   models::ResNet net = models::resnet50();
+                   net.eval();
+                   Tensor x = randn({1, 3, 32, 32});
+                   return bench::repeat([=] { trace(net, x, {.check_trace = false}); });
+                 }});
+  all.push_back({"run of ResNet-50 at 32x32", kPart, [] {
+                   models::ResNet net = models::resnet50();
+                   net.eval();
+                   Tensor x = randn({1, 3, 32, 32});
+                   return bench::repeat([=]() mutable { net(x); });
+                 }});
+  all.push_back({"10^4 additions, eager", kOwn, [] {
+                   Tensor x = ones({1});
+                   return bench::repeat([=] { add_many(x, 10'000); });
+                 }});
+  all.push_back({"graph of 10^4 additions", kOwn, [] {
+                   GraphModule module(chain(10'000));
+                   Tensor x = ones({1});
+                   return bench::repeat([=] { module(x); });
+                 }});
+  for (int64_t nodes : {100'000, 1'000'000}) {
+    auto add = [&](std::string what, std::function<bench::Loop()> setup) {
+      all.push_back({what + (nodes == 100'000 ? ", 10^5 nodes" : ", 10^6 nodes"), kOwn, std::move(setup)});
+    };
+    add("capture", [nodes] {
+      Tensor x = ones({1});
+      return bench::repeat([=] { make_graph([nodes](const Tensor& t) { return add_many(t, nodes); })(x); });
+    });
+    add("print", [nodes] {
+      auto graph = std::make_shared<Graph>(chain(nodes));
+      return bench::repeat([=] { graph->code(); });
+    });
+    add("parse", [nodes] {
+      std::string code = chain(nodes).code();
+      return bench::repeat([=] { parse_code(code); });
+    });
+    add("dead code", [nodes] {
+      auto graph = std::make_shared<Graph>(chain(nodes));
+      return bench::repeat([=] { graph->eliminate_dead_code(); });
+    });
+    add("copy", [nodes] {
+      auto graph = std::make_shared<Graph>(chain(nodes));
+      return bench::repeat([=] { graph->copy(); });
+    });
+    add("destruction", [nodes] { return bench::repeat([=] { chain(nodes); }); });
+  }
+  return all;
+}
+
+}  // namespace
+
+int main() {
+  bench::Server(cases(), [](int threads) { set_num_threads(threads); }).serve();
+}
