@@ -9,6 +9,16 @@ if(demo_sources)
   target_link_libraries(weft-demo PRIVATE weft-digits)
 endif()
 
+# Programs of one page; each is run by a test, too.
+foreach(example capture_mlp per_sample_gradients custom_pass)
+  add_executable(example-${example} ${PROJECT_SOURCE_DIR}/examples/${example}.cc)
+  target_link_libraries(example-${example} PRIVATE weft)
+  if(WEFT_BUILD_TESTS)
+    add_test(NAME Examples.${example} COMMAND example-${example})
+    set_tests_properties(Examples.${example} PROPERTIES LABELS examples)
+  endif()
+endforeach()
+
 if(TARGET test_examples)
   target_link_libraries(test_examples PRIVATE weft-digits)
 endif()

@@ -1,4 +1,5 @@
-// Trains a small convolutional network on handwritten digits and says how well it reads ones it has not seen.
+// Trains a small convolutional network on handwritten digits and says how well it reads ones it has not seen;
+// then captures it with its backward pass as one graph, and draws that.
 //
 //   weft-demo [DATA_FILE] [--epochs N] [--seed S]
 
@@ -7,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <numeric>
 #include <string>
@@ -92,6 +94,27 @@ void show_progress(int epoch, int epochs, int64_t step, int64_t steps, double lo
   std::fflush(stdout);
 }
 
+// The network, its loss and the gradients of all parameters as one graph; its picture goes to a file.
+void show_graph(DigitNet& net, const Tensor& x, const Tensor& y) {
+  auto forward_and_backward = [&](const Tensor& images, const Tensor& classes) {
+    Tensor loss = cross_entropy_loss(net(images), classes);
+    return autograd::grad({loss}, net.parameters());
+  };
+  auto start = std::chrono::steady_clock::now();
+  GraphModule graph = make_graph(
+      forward_and_backward,
+      {.mode = CaptureMode::kFake, .allow_real_inputs = true, .arg_names = "images, classes"})(x, y);
+  double milliseconds = 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const char* file = "build/digits_graph.svg";
+  std::ofstream(file) << svg(graph.graph());
+  std::printf("\nforward and backward as one graph: %zu nodes, captured in %.1f ms, drawn in %s\n",
+              graph.graph().size(), milliseconds, file);
+  std::string code = graph.code();
+  size_t end = code.find("def");
+  for (int line = 0; line < 6 && end != std::string::npos; ++line) end = code.find('\n', end + 1);
+  std::printf("%s\n    ...\n", code.substr(code.find("def"), end - code.find("def")).c_str());
+}
+
 int run(const Options& options) {
   DigitSplit split = split_digits(load_digits(options.data));
   Tensor x = images(split.train), y = labels(split.train), test_x = images(split.test),
@@ -135,9 +158,14 @@ int run(const Options& options) {
   double reached = accuracy(net, test_x, test_y);
   std::printf("\n%.2f %% of %lld unseen digits read right, after %.1f s of training\n", 100 * reached,
               static_cast<long long>(split.test.size()), seconds);
+  auto [few_x, few_y] = batch(x, y, {0, 1, 2, 3, 4, 5, 6, 7});
+  show_graph(net, few_x, few_y);
   std::printf(
       "\nTry next:\n  ./demo --epochs 20       train longer\n  examples/digits.cc        the program you "
-      "just ran\n  docs/architecture.md      how a call travels through weft\n  ./test                    "
+      "just ran\n  examples/custom_pass.cc   change a graph by a pattern\n  docs/capture.md           "
+      "programs "
+      "become graphs\n  docs/architecture.md      how a call travels through weft\n  ./test                  "
+      "  "
       "the tests\n");
   return reached >= 0.97 ? 0 : 1;
 }

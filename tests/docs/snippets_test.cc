@@ -1,0 +1,118 @@
+// The code of docs/graph.md and docs/capture.md, run. tests/house/snippets_test.cc holds the pages to it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "support/tensors.h"
+#include "weft/weft.h"
+
+namespace weft {
+namespace {
+
+using testing::close;
+
+struct SigmoidToTanh : Transformer {
+  using Transformer::Transformer;
+  Value call_function(const Target& target, Args args, const Kwargs& kwargs) override {
+    if (target == Target(operator_named("aten::sigmoid")))
+      return Transformer::call_function(operator_named("aten::tanh"), args, kwargs);
+    return Transformer::call_function(target, args, kwargs);
+  }
+};
+
+TEST(GraphPage, NodesTextsAndRuns) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  Node& y = graph.call_function("aten::relu", {value_of(x)});
+  Node& z = graph.call_function("aten::add.Tensor", {value_of(y), 1});
+  graph.output(value_of(z));
+  graph.lint();
+
+  Node& sigmoid = [&]() -> Node& {
+    auto scope = graph.inserting_before(z);
+    return graph.call_function("aten::sigmoid", {value_of(x)});
+  }();
+  y.replace_all_uses_with(sigmoid);
+  graph.erase(y);
+
+  Graph again = parse_code(graph.code());
+  bool same = same_graph(graph, again);
+  EXPECT_TRUE(same);
+
+  GraphModule module(std::move(graph));
+  Tensor result = module(ones({3}));
+  module.graph().find("add")->set_arg(1, 5);
+  Tensor other = module(ones({3}));
+  EXPECT_TRUE(close(result, ones({3}).sigmoid() + 1, 1e-6, 1e-6));
+  EXPECT_TRUE(close(other, ones({3}).sigmoid() + 5, 1e-6, 1e-6));
+  EXPECT_TRUE(close(SigmoidToTanh(module).transform()(ones({3})), ones({3}).tanh() + 5, 1e-6, 1e-6));
+}
+
+TEST(GraphPage, Passes) {
+  Graph pattern = make_graph([](const Tensor& t) { return t * t.sigmoid(); })(randn({3})).graph().copy();
+  Graph replacement = make_graph([](const Tensor& t) { return silu(t); })(randn({3})).graph().copy();
+  GraphModule program = make_graph([](const Tensor& t) { return (t * t.sigmoid()).exp(); })(randn({3}));
+  auto fuse = [&](GraphModule& m) { return !replace_pattern(m.graph(), pattern, replacement).empty(); };
+  std::vector<PassReport> reports = run_passes(program, {{"fuse silu", fuse}}, {.verify = true});
+  EXPECT_TRUE(reports[0].changed);
+  EXPECT_THAT(program.code(), ::testing::HasSubstr("silu"));
+}
+
+TEST(GraphPage, ControlFlow) {
+  auto choose = [](const Tensor& t) {
+    return func::cond(
+        t.sum() > 0, [](const Tensor& u) { return u.cos(); }, [](const Tensor& u) { return u.sin(); }, t);
+  };
+  GraphModule branches = make_graph(choose)(ones({3}));
+  GraphModule when_positive = *graph_module_in(branches.find("true_graph_0"));
+  EXPECT_THAT(when_positive.code(), ::testing::HasSubstr("cos"));
+  EXPECT_TRUE(close(branches(-ones({3})), (-ones({3})).sin(), 0, 0));
+}
+
+TEST(CapturePage, MakeGraph) {
+  auto loss = [](const Tensor& w, const Tensor& x) { return matmul(x, w).sin().sum(); };
+  GraphModule gradient = make_graph(func::grad(loss), {.arg_names = "w, x"})(randn({4, 3}), randn({2, 4}));
+  EXPECT_THAT(gradient.code(), ::testing::HasSubstr("cos"));
+
+  Ref<ShapeEnv> sizes = ShapeEnv::create();
+  auto flat = [](const Tensor& x) { return x.view({x.size(0) * x.size(1)}) * 2; };
+  GraphModule symbolic =
+      make_graph(flat, {.mode = CaptureMode::kSymbolic, .shape_env = sizes})(randn({3, 4}));
+  Tensor of_other_sizes = symbolic(randn({5, 7}));
+  EXPECT_EQ(of_other_sizes.plain_numel(), 35);
+
+  auto writes = [](const Tensor& x) {
+    Tensor y = x.clone();
+    y.select(0, 0).add_(1);
+    return y;
+  };
+  GraphModule functional = make_graph(func::functionalize(writes))(randn({2, 3}));
+  verify(functional, Stage::kFunctional);
+}
+
+struct Net : nn::Module {
+  nn::Linear fc1 = child("fc1", nn::Linear(8, 16));
+  nn::Linear fc2 = child("fc2", nn::Linear(16, 4));
+  Tensor forward(const Tensor& x) { return fc2(relu(fc1(x))); }
+  WEFT_ARGS(x)
+};
+
+TEST(CapturePage, SymbolicTraceAndTrace) {
+  Net net;
+  GraphModule layers = symbolic_trace(net);
+  Tensor same_as_net = layers(randn({2, 8}));
+  EXPECT_EQ(layers.graph().size(), 5u);
+
+  GraphModule untyped = symbolic_trace([](Var a, Var b) {
+    assert_that(a == b["n"], "must be equal");
+    return a + b["x"];
+  });
+  Value seven = untyped.call({3, Dict{{"n", 3}, {"x", 4}}});
+  EXPECT_EQ(seven.to_int(), 7);
+
+  TracedModule traced = trace(net, randn({2, 8}));
+  Tensor again = traced(randn({5, 8}));
+  EXPECT_EQ(again.size(0), 5);
+}
+
+}  // namespace
+}  // namespace weft
