@@ -166,6 +166,38 @@ TEST(Reduction, Extremes) {
     });
 }
 
+// Rows of every length around the widths of vectors, with neighbours that must not be read into the result.
+TEST(Reduction, OfShortRows) {
+  std::mt19937 rng(9);
+  for (IsaLevel isa : available_isas())
+    for (DType t : {DType::kUInt8, DType::kInt16, DType::kInt32, DType::kInt64, DType::kFloat16,
+                    DType::kBFloat16, DType::kFloat32, DType::kFloat64, DType::kComplex64})
+      for (int64_t n = 1; n <= 70; ++n) {
+        UseIsa use(isa);
+        RawArray x(t, {2, 10, n}, {11 * (n + 3), n + 3, 1}, 1);
+        for (int64_t i = 0; i < x.count(); ++i) x.set(i, random_value(t, rng));
+        auto groups = grouped(x, 4);
+        bool is_whole = is_integer_like(t);
+        DType summed = is_whole ? DType::kInt64 : t;
+        Reduced sum = reduce(kSum, summed, x, 4, {summed}), high;
+        if (!is_complex(t)) high = reduce(kAmax, t, x, 4, {t});
+        for (size_t i = 0; i < groups.size(); ++i) {
+          Number want = 0;
+          Real size = 1e-30L;
+          for (Number v : groups[i]) {
+            want += v;
+            size += std::abs(v);
+          }
+          ASSERT_LE(std::abs(sum.outputs[0].get(i) - want), (is_whole ? 0 : 2 * tolerance(t)) * size)
+              << dtype_name(t) << " rows of " << n;
+          if (is_complex(t)) continue;
+          Number largest = *std::max_element(groups[i].begin(), groups[i].end(),
+                                             [](Number a, Number b) { return a.real() < b.real(); });
+          ASSERT_EQ(high.outputs[0].get(i), largest) << dtype_name(t) << " rows of " << n;
+        }
+      }
+}
+
 TEST(Reduction, NanWinsWhereverItIs) {
   Real nan = std::numeric_limits<Real>::quiet_NaN();
   for (IsaLevel isa : available_isas())

@@ -98,6 +98,18 @@ TEST(Strided, CopiesAndFillsAnyLayout) {
   }
 }
 
+TEST(Strided, CopiesBackwards) {
+  std::mt19937 rng(10);
+  for (DType t : all_dtypes())
+    for (int64_t n : {1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 64, 70, 5000}) {
+      RawArray src(t, {3, n}, {n, -1}), dst = RawArray::contiguous(t, {3, n});
+      for (int64_t i = 0; i < src.count(); ++i) src.set(i, random_value(t, rng));
+      copy_strided(dst.operand(), src.operand(), src.sizes);
+      for (int64_t i = 0; i < src.count(); ++i)
+        ASSERT_EQ(dst.get(i), src.get(i)) << dtype_name(t) << " " << n;
+    }
+}
+
 TEST(Strided, EmptyAndZeroDimensional) {
   RawArray empty = RawArray::contiguous(DType::kFloat32, {3, 0, 2});
   Operand operands[] = {empty.operand(), empty.operand(), empty.operand()};

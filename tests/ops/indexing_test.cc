@@ -94,6 +94,30 @@ TEST(Indices, AreNamedWhenTheyAreOutOfRange) {
   }
 }
 
+// Wherever it stands in an index that many threads share.
+TEST(Indices, ThatAreBadAreFoundAndNothingIsWrittenInPlace) {
+  constexpr int64_t kRows = 300, kColumns = 200;
+  for (int64_t place : {int64_t{0}, int64_t{31'007}, kRows * kColumns - 1})
+    for (int64_t bad : {int64_t{-1}, kColumns, INT64_MIN, INT64_MAX}) {
+      Tensor at = zeros({kRows, kColumns}, kInt64), x = ones({kRows, kColumns}),
+             target = zeros({kRows, kColumns});
+      at.data<int64_t>()[place] = bad;
+      auto expect_named = [&](auto call) {
+        try {
+          call();
+          FAIL() << "no error";
+        } catch (const UserError& error) {
+          EXPECT_THAT(error.what(), HasSubstr(fmt::format("index {} is out of bounds", bad)));
+        }
+      };
+      expect_named([&] { gather(x, 1, at); });
+      expect_named([&] { scatter_add(target, 1, at, x); });
+      expect_named([&] { scatter_add_(target, 1, at, x); });
+      expect_named([&] { scatter_(target, 1, at, x); });
+      EXPECT_EQ(target.sum().item().to_double(), 0);
+    }
+}
+
 TEST(IndexPut, ReadsValuesThatLieInItsTargetFirst) {
   Tensor x = vector_of({1, 2, 3}), reversed = flip(arange(3), {0});
   index_put_(x, {reversed}, x);

@@ -1,6 +1,7 @@
 #include "ops/cpu/indexed_move.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "weft/base/parallel.h"
@@ -22,8 +23,9 @@ int64_t length(std::span<const int64_t> offsets) { return static_cast<int64_t>(o
 // Cuts the rows [begin, end) of an array [before, picks] where `before` changes: f(i, j, last j, row).
 template <typename F>
 void for_each_run(int64_t begin, int64_t end, int64_t picks, const F& f) {
-  for (int64_t row = begin; row < end;) {
-    int64_t i = row / picks, j = row % picks, last = std::min(picks, j + end - row);
+  int64_t i = begin / picks, j = begin % picks;
+  for (int64_t row = begin; row < end; ++i, j = 0) {
+    int64_t last = std::min(picks, j + end - row);
     f(i, j, last, row);
     row += last - j;
   }
@@ -50,23 +52,64 @@ void gather_as(const IndexedPlaces& p, const T* memory, T* dense) {
   parallel_for(0, length(p.before) * picks, std::max<int64_t>(1, kThreadElements / width),
                [&](int64_t begin, int64_t end) { for_each_run(begin, end, picks, run); });
 }
+// Whether n positions are in [0, size): then neither they nor their distances to the last place have a sign.
+bool are_below(const int64_t* positions, int64_t n, int64_t size) {
+  typedef uint64_t V __attribute__((vector_size(16)));
+  const auto last = static_cast<uint64_t>(size) - 1;
+  V wrong[2] = {};
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (int k = 0; k < 2; ++k) {
+      V x;
+      std::memcpy(&x, positions + i + 2 * k, sizeof(x));
+      wrong[k] |= x | (last - x);
+    }
+  wrong[0] |= wrong[1];
+  uint64_t signs = wrong[0][0] | wrong[0][1];
+  for (; i < n; ++i) {
+    const auto x = static_cast<uint64_t>(positions[i]);
+    signs |= x | (last - x);
+  }
+  return signs >> 63 == 0;
+}
+
+// The same for columns [first, last) of rows of `width`.
+bool are_below(const int64_t* positions, int64_t rows, int64_t width, int64_t first, int64_t last,
+               int64_t size) {
+  if (last - first == width) return are_below(positions, rows * width, size);
+  for (int64_t r = 0; r < rows; ++r)
+    if (!are_below(positions + r * width + first, last - first, size)) return false;
+  return true;
+}
+
+// One element in each place: the offset behind it is the same for all.
 template <typename T>
-void gather_as(const ElementPlaces& p, const T* memory, T* dense) {
-  int64_t width = length(p.after);
+void gather_run(const T* from, const int64_t* at, int64_t stride, int64_t n, T* to) {
+  if (stride == 1)
+    for (int64_t j = 0; j < n; ++j) to[j] = from[at[j]];
+  else
+    for (int64_t j = 0; j < n; ++j) to[j] = from[at[j] * stride];
+}
+template <typename T>
+bool gather_as(const ElementPlaces& p, const T* memory, T* dense) {
+  const int64_t width = length(p.after), stride = p.stride, first = p.after[0];
+  std::atomic<bool> inside = true;
   auto run = [&](int64_t i, int64_t j, int64_t last, int64_t row) {
     const T* from = memory + p.before[static_cast<size_t>(i)];
     const int64_t* at = p.positions + row * width;
     T* to = dense + row * width;
-    int64_t stride = p.stride;
-    if (width == 1) {
-      for (; j < last; ++j) *to++ = from[*at++ * stride + p.after[0]];
-    } else {
-      for (; j < last; ++j)
-        for (int64_t offset : p.after) *to++ = from[*at++ * stride + offset];
-    }
+    if (width == 1) return gather_run(from + first, at, stride, last - j, to);
+    for (; j < last; ++j)
+      for (int64_t offset : p.after) *to++ = from[*at++ * stride + offset];
   };
   parallel_for(0, length(p.before) * p.picks, std::max<int64_t>(1, kThreadElements / width),
-               [&](int64_t begin, int64_t end) { for_each_run(begin, end, p.picks, run); });
+               [&](int64_t begin, int64_t end) {
+                 // The positions of a block are read again from the cache.
+                 if (are_below(p.positions + begin * width, (end - begin) * width, p.size))
+                   for_each_run(begin, end, p.picks, run);
+                 else inside = false;
+               });
+  return inside;
 }
 
 // Places may repeat along j only. So a thread that writes takes some i and some k, and goes through all j in
@@ -112,25 +155,36 @@ void combine_at(const IndexedPlaces& p, T* memory, const T* dense, bool is_singl
   });
 }
 template <Combine how, typename T>
-void combine_at(const ElementPlaces& p, T* memory, const T* dense, bool is_single) {
+void combine_run(T* base, const int64_t* at, int64_t stride, int64_t n, const T* from, int64_t step) {
+  if (stride == 1 && step == 1) {
+    for (int64_t j = 0; j < n; ++j) base[at[j]] = combined<how>(base[at[j]], from[j]);
+    return;
+  }
+  for (int64_t j = 0; j < n; ++j) {
+    T& to = base[at[j] * stride];
+    to = combined<how>(to, from[step * j]);
+  }
+}
+template <Combine how, typename T>
+bool combine_at(const ElementPlaces& p, T* memory, const T* dense, bool is_single, bool is_checked) {
   int64_t picks = p.picks, width = length(p.after), stride = p.stride, step = is_single ? 0 : 1;
+  std::atomic<bool> inside = true;
   for_each_column(p.before, picks, p.after, [&](int64_t i, int64_t first, int64_t last) {
     T* base = memory + p.before[static_cast<size_t>(i)];
     const int64_t *at = p.positions + i * picks * width, *after = p.after.data();
-    const T* from = dense + step * i * picks * width;
-    if (width == 1) {
-      for (int64_t j = 0; j < picks; ++j) {
-        T& to = base[at[j] * stride + after[0]];
-        to = combined<how>(to, from[step * j]);
-      }
+    if (!is_checked && !are_below(at, picks, width, first, last, p.size)) {
+      inside = false;
       return;
     }
+    const T* from = dense + step * i * picks * width;
+    if (width == 1) return combine_run<how>(base + after[0], at, stride, picks, from, step);
     for (int64_t j = 0; j < picks; ++j, at += width, from += step * width)
       for (int64_t k = first; k < last; ++k) {
         T& to = base[at[k] * stride + after[k]];
         to = combined<how>(to, from[step * k]);
       }
   });
+  return inside;
 }
 
 struct Bytes16 {
@@ -184,22 +238,33 @@ void accumulate_indexed(const IndexedPlaces& places, char* memory, const char* d
   });
 }
 
-void gather_elements(const ElementPlaces& places, const char* memory, char* dense, int64_t item_size) {
-  if (is_empty(places)) return;
-  visit_width(item_size, [&]<typename T>() {
-    gather_as(places, reinterpret_cast<const T*>(memory), reinterpret_cast<T*>(dense));
+bool are_inside(const ElementPlaces& places) {
+  std::atomic<bool> inside = true;
+  parallel_for(0, places.count(), 2 * kThreadElements, [&](int64_t begin, int64_t end) {
+    if (!are_below(places.positions + begin, end - begin, places.size)) inside = false;
   });
+  return inside;
 }
 
-void scatter_elements(const ElementPlaces& places, char* memory, const char* dense, bool is_single,
-                      Combine how, DType dtype) {
-  if (is_empty(places)) return;
-  visit_dtype(dtype, [&]<typename T>() {
+bool gather_elements(const ElementPlaces& places, const char* memory, char* dense, int64_t item_size) {
+  if (is_empty(places)) return true;
+  bool inside = true;
+  visit_width(item_size, [&]<typename T>() {
+    inside = gather_as(places, reinterpret_cast<const T*>(memory), reinterpret_cast<T*>(dense));
+  });
+  return inside;
+}
+
+bool scatter_elements(const ElementPlaces& places, char* memory, const char* dense, bool is_single,
+                      Combine how, DType dtype, bool is_checked) {
+  if (is_empty(places)) return true;
+  return visit_dtype(dtype, [&]<typename T>() {
     T* to = reinterpret_cast<T*>(memory);
     const T* from = reinterpret_cast<const T*>(dense);
-    if (how == Combine::kReplace) combine_at<Combine::kReplace>(places, to, from, is_single);
-    else if (how == Combine::kAdd) combine_at<Combine::kAdd>(places, to, from, is_single);
-    else combine_at<Combine::kMultiply>(places, to, from, is_single);
+    if (how == Combine::kReplace)
+      return combine_at<Combine::kReplace>(places, to, from, is_single, is_checked);
+    if (how == Combine::kAdd) return combine_at<Combine::kAdd>(places, to, from, is_single, is_checked);
+    return combine_at<Combine::kMultiply>(places, to, from, is_single, is_checked);
   });
 }
 

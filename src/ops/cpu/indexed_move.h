@@ -34,12 +34,19 @@ struct ElementPlaces {
   int64_t picks;  // how many j there are
   const int64_t* positions;
   int64_t stride;
+  int64_t size;  // of the indexed dim: a position is below it
+
+  int64_t count() const { return static_cast<int64_t>(before.size() * after.size()) * picks; }
 };
 enum class Combine : uint8_t { kReplace, kAdd, kMultiply };
 
-void gather_elements(const ElementPlaces& places, const char* memory, char* dense, int64_t item_size);
-// memory = combine(memory, dense), in the order of j.
-void scatter_elements(const ElementPlaces& places, char* memory, const char* dense, bool is_single,
-                      Combine how, DType dtype);
+// Whether all positions are at least 0 and below the size.
+bool are_inside(const ElementPlaces& places);
+// The same while it gathers: false, with unspecified elements in `dense`, for a position that is not.
+bool gather_elements(const ElementPlaces& places, const char* memory, char* dense, int64_t item_size);
+// memory = combine(memory, dense), in the order of j. `is_checked`: positions are known to be inside; if not,
+// the answer is false, with part of the elements written, for one that is not.
+bool scatter_elements(const ElementPlaces& places, char* memory, const char* dense, bool is_single,
+                      Combine how, DType dtype, bool is_checked);
 
 }  // namespace weft::cpu

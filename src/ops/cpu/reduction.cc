@@ -83,8 +83,9 @@ void make_nests(ReductionPlan& plan, const Operand& in, std::span<const Operand>
 bool prefers_rows(const ReductionPlan& plan) {
   if (plan.kept.rank == 0 || plan.reduced.rank == 0) return false;
   int64_t kept = std::llabs(plan.kept.strides[0][0]), reduced = std::llabs(plan.reduced.strides[0][0]);
-  // Short runs cost more to start than to reduce: a transposed copy of many of them goes faster.
-  bool short_runs = plan.reduced.sizes[0] < 32 && plan.kept.sizes[0] >= 16;
+  // Runs of less than a vector cost more to start than to reduce: a transposed copy of many of them goes
+  // faster.
+  bool short_runs = plan.reduced.sizes[0] * plan.compute_item < 32 && plan.kept.sizes[0] >= 16;
   return short_runs || (kept != 0 && kept < reduced);
 }
 
@@ -152,6 +153,15 @@ class ReductionJob {
     }
     int64_t line = plan_.kept.size(0), stride = plan_.kept.stride(0, 0), at = first_ % line;
     const char* base = plan_.data[0] + offset_of(plan_.kept, 0, first_);
+    if (has_short_runs()) {
+      for (int64_t c = 0; c < columns_;) {
+        int64_t count = std::min(columns_ - c, line - (first_ + c) % line);
+        base = plan_.data[0] + offset_of(plan_.kept, 0, first_ + c);
+        plan_.loops->runs(block, c, base, count, stride, plan_.reduced.size(0));
+        c += count;
+      }
+      return;
+    }
     for (int64_t c = 0; c < columns_; ++c, ++at, base += stride) {
       if (at == line) {
         at = 0;
@@ -171,6 +181,12 @@ class ReductionJob {
   }
 
  private:
+  // One run of memory for each result, in the compute type, and none so long that it needs pieces.
+  bool has_short_runs() const {
+    return plan_.loops->runs && plan_.units == 1 && !plan_.convert &&
+           plan_.reduced.stride(0, 0) == plan_.item && plan_.reduced.size(0) <= kLongestRun;
+  }
+
   void reduce_units(char* block, int64_t column, const char* base, int64_t begin, int64_t end) {
     const LoopNest& nest = plan_.reduced;
     int64_t run = nest.size(0), stride = nest.stride(0, 0);

@@ -23,7 +23,12 @@ struct ReductionLoops {
   void (*combine)(char* block, const char* other, int64_t columns);
   // Writes the results contiguously; `count`: elements per result; `param`: the correction of a variance.
   void (*finish)(const char* block, int64_t columns, int64_t count, double param, char* const* outputs);
+  // Adds `runs` runs of n contiguous elements, `stride` bytes apart, to accumulators `column` and up, one run
+  // to each: many short rows in one call. May be null, and takes n up to kLongestRun.
+  void (*runs)(char* block, int64_t column, const char* data, int64_t runs, int64_t stride,
+               int64_t n) = nullptr;
 };
+inline constexpr int64_t kLongestRun = 4096;
 inline constexpr int kReductionHeader = 64;
 
 struct ReductionTable {

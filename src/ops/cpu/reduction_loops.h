@@ -67,7 +67,7 @@ struct SimpleReduction {
   using Part = typename Acc::Part;
   using AccIo = PartIo<Part>;
   static constexpr int kLanes = Io::kLanes, kPartLanes = AccIo::kLanes, kAccSize = AccIo::kSize;
-  static constexpr int64_t kCascade = 4096;  // elements between additions to the running total
+  static constexpr int64_t kCascade = kLongestRun;  // elements between additions to the running total
   static constexpr int kTree = 8;
 
   static Acc identity() {
@@ -95,26 +95,39 @@ struct SimpleReduction {
     Value b = R::combine(R::combine(at(4), at(5)), R::combine(at(6), at(7)));
     return Acc::from(R::combine(a, b));
   }
-  // A whole pack whose lanes from `count` on do nothing.
+  // A whole pack whose lanes from `count` on do nothing: a step leaves the identity as it is.
   static Acc partial(const char* p, int count) {
     alignas(64) char buffer[kLanes * Io::kSize];
-    for (int i = 0; i < count * Io::kSize; ++i) buffer[i] = p[i];
-    for (int i = count * Io::kSize; i < kLanes * Io::kSize; ++i) buffer[i] = 0;
-    Acc acc = Acc::from(load(buffer));
-    alignas(64) char stored[kLanes * kAccSize], neutral[kLanes * kAccSize];
-    store_acc(stored, acc);
-    store_acc(neutral, identity());
-    for (int i = count * kAccSize; i < kLanes * kAccSize; ++i) stored[i] = neutral[i];
-    return load_acc(stored);
+    char* const out[] = {buffer};
+    ResultIo<Value, T>::store(out, 0, R::template identity<Value>());
+    __builtin_memcpy(buffer, p, static_cast<size_t>(count * Io::kSize));
+    return Acc::from(load(buffer));
   }
-  static Acc reduce_block(const char* p, int64_t n) {
+  // The last `count` elements before `end`, read with those before them, which do nothing.
+  static Acc ending(const char* end, int count) {
+    Mask kept;
+    __builtin_memcpy(&kept.v, kEnding.lanes + count, sizeof(kept.v));
+    return Acc::from(where(kept, load(end - kLanes * Io::kSize), R::template identity<Value>()));
+  }
+  using Mask = scalar::MaskOf<Value>;
+  using MaskLane = std::remove_reference_t<decltype(Mask::v[0])>;
+  struct Ending {
+    MaskLane lanes[2 * kLanes];  // none, then all
+    constexpr Ending() : lanes() {
+      for (int i = kLanes; i < 2 * kLanes; ++i) lanes[i] = -1;
+    }
+  };
+  static constexpr Ending kEnding = {};
+  // Inlined, or its result would take the way through memory.
+  [[gnu::always_inline]] static Acc reduce_block(const char* p, int64_t n) {
     Acc acc = identity();
     int64_t i = 0;
     for (; i + kTree * kLanes <= n; i += kTree * kLanes)
       acc = combined(acc, tree(p + i * Io::kSize, kLanes * Io::kSize));
     for (; i + kLanes <= n; i += kLanes) acc = combined(acc, Acc::from(load(p + i * Io::kSize)));
-    if (i < n) acc = combined(acc, partial(p + i * Io::kSize, static_cast<int>(n - i)));
-    return acc;
+    if (i == n) return acc;
+    int left = static_cast<int>(n - i);
+    return combined(acc, n < kLanes ? partial(p, left) : ending(p + n * Io::kSize, left));
   }
   // Combines all lanes; every lane of the result is the total.
   static Part across(Acc acc) {
@@ -138,10 +151,26 @@ struct SimpleReduction {
     Acc total = reduce_block(data, n < kCascade ? n : kCascade);
     for (int64_t i = kCascade; i < n; i += kCascade)
       total = combined(total, reduce_block(data + i * Io::kSize, n - i < kCascade ? n - i : kCascade));
+    add_to(block + kReductionHeader + column * kAccSize, total);
+  }
+  static void runs(char* block, int64_t column, const char* data, int64_t runs, int64_t stride, int64_t n) {
     char* target = block + kReductionHeader + column * kAccSize;
-    alignas(64) char lanes[kPartLanes * kAccSize];
-    AccIo::store(lanes, R::combine(AccIo::broadcast(target, 0), across(total)));
-    __builtin_memcpy(target, lanes, kAccSize);
+    for (int64_t r = 0; r < runs; ++r, data += stride, target += kAccSize)
+      add_to(target, reduce_block(data, n));
+  }
+  // Every lane of the sum is the same: the first is the accumulator's.
+  [[gnu::always_inline]] static void add_to(char* target, Acc total) {
+    store_first(target, R::combine(AccIo::broadcast(target, 0), across(total)));
+  }
+  template <typename U>
+  static void store_first(char* p, Pack<U, Isa> x) {
+    const auto first = x.v[0];
+    __builtin_memcpy(p, &first, sizeof(first));
+  }
+  template <typename P>
+  static void store_first(char* p, scalar::ComplexPair<P> x) {
+    store_first(p, x.re);
+    store_first(p + sizeof(x.re.v[0]), x.im);
   }
 
   // Adds rows to the accumulators of one pack of columns.
@@ -205,7 +234,7 @@ struct SimpleReduction {
   }
 
   static constexpr ReductionLoops kLoops = {
-      kAccSize, {AccIo::kDType, AccIo::kDType}, init, row, rows, combine, finish};
+      kAccSize, {AccIo::kDType, AccIo::kDType}, init, row, rows, combine, finish, runs};
 };
 
 template <typename Isa, template <typename, typename> typename Loops, uint16_t dtypes>

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace weft::cpu {
 namespace {
@@ -46,6 +47,24 @@ void move_every_second(char* dst, const char* src, int64_t count) {
   for (; c + 5 <= count; c += 4)  // the second load ends one element past the last that is wanted
     write(dst + 4 * c, __builtin_shufflevector(read<V>(src + 8 * c), read<V>(src + 8 * c + 16), 0, 2, 4, 6));
   for (; c < count; ++c) write(dst + 4 * c, read<uint32_t>(src + 8 * c));
+}
+
+// The elements at `src` and before it.
+template <typename V, int... i>
+V reversed(V x, std::integer_sequence<int, i...>) {
+  return __builtin_shufflevector(x, x, (static_cast<int>(sizeof...(i)) - 1 - i)...);
+}
+template <typename T>
+void move_backward(char* dst, const char* src, int64_t count) {
+  constexpr int64_t kItem = sizeof(T), kLanes = 16 / kItem;
+  int64_t c = 0;
+  if constexpr (kLanes > 1) {
+    typedef T V __attribute__((vector_size(16)));
+    for (; c + kLanes <= count; c += kLanes)
+      write(dst + c * kItem, reversed(read<V>(src - (c + kLanes - 1) * kItem),
+                                      std::make_integer_sequence<int, static_cast<int>(kLanes)>()));
+  }
+  for (; c < count; ++c) write(dst + c * kItem, read<T>(src - c * kItem));
 }
 
 // A constant trip count lets the compiler use vector stores.
@@ -111,8 +130,9 @@ void move_rows(char* dst, int64_t to_row, const char* src, int64_t from_row, int
     return move_short_rows<n>(dst, to_row, src, from_row, rows);
     WEFT_X(1)
     WEFT_X(2)
-    WEFT_X(3) WEFT_X(4) WEFT_X(6) WEFT_X(8) WEFT_X(12) WEFT_X(16) WEFT_X(20) WEFT_X(24) WEFT_X(28) WEFT_X(32)
-        WEFT_X(48) WEFT_X(64)
+    WEFT_X(3)
+    WEFT_X(4) WEFT_X(6) WEFT_X(8) WEFT_X(12) WEFT_X(16) WEFT_X(20) WEFT_X(24) WEFT_X(28) WEFT_X(32) WEFT_X(48)
+        WEFT_X(64)
 #undef WEFT_X
             default : break;
   }
@@ -127,6 +147,9 @@ void move_typed(char* dst, Strides2 to, const char* src, Strides2 from, Rectangl
       fill_row<T>(dst + r * to.row, read<T>(src + r * from.row), size.columns);
   } else if (to.column == kItem && from.column == kItem) {
     move_rows(dst, to.row, src, from.row, size.rows, size.columns * kItem);
+  } else if (to.column == kItem && from.column == -kItem) {
+    for (int64_t r = 0; r < size.rows; ++r)
+      move_backward<T>(dst + r * to.row, src + r * from.row, size.columns);
   } else if (kItem == 4 && to.column == kItem && from.column == 2 * kItem) {
     for (int64_t r = 0; r < size.rows; ++r)
       move_every_second(dst + r * to.row, src + r * from.row, size.columns);

@@ -94,13 +94,9 @@ void batch_norm_into(const Tensor& input, const Tensor& weight, const Tensor& bi
   else copy_values(scale, invstd);
   run_pointwise(cpu::kMul, type, shift, {&mean_, &scale});
   run_pointwise(cpu::kSub, type, shift, {bias.defined() ? &bias : &zero, &shift});
-  Tensor scaled = out.dtype() == type
-                      ? out
-                      : allocate({type, out.device(), SymInts(out.sizes()), SymInts(out.strides())});
   Tensor s = along_channels(scale, input.dim()), h = along_channels(shift, input.dim());
-  run_pointwise(cpu::kMul, type, scaled, {&input, &s});
-  run_pointwise(cpu::kAdd, type, scaled, {&scaled, &h});
-  if (!scaled.is_same(out)) copy_values(out, scaled);
+  const cpu::ParamValue once(1.0);
+  run_pointwise(cpu::kAddCMul, type, out, {&h, &input, &s}, {&once, 1});
 }
 
 std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> batch_norm_backward_meta(const Tensor&, const Tensor& input,

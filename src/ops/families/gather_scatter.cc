@@ -39,30 +39,33 @@ Ints sizes_of(const Tensor& t) { return t.dim() == 0 ? Ints{1} : Ints(t.plain_si
 struct NamedElements {
   Tensor positions;
   OffsetsAround around;
-  int64_t stride, picks;
+  int64_t dim, stride, picks, size;
 
-  NamedElements(const char* op, const Tensor& self, int64_t dim, const Tensor& index)
+  NamedElements(const Tensor& self, int64_t dim_, const Tensor& index)
       : positions(dense_as(index, kInt64)),
-        around(self, normalize_dim(dim, self.dim()), sizes_of(index)),
-        stride(self.dim() == 0 ? 1
-                               : self.plain_strides()[static_cast<size_t>(normalize_dim(dim, self.dim()))]),
-        picks(sizes_of(index)[static_cast<size_t>(normalize_dim(dim, self.dim()))]) {
-    int64_t d = normalize_dim(dim, self.dim()), size = sizes_of(self)[static_cast<size_t>(d)];
-    check_positions(positions.data<int64_t>(), positions.plain_numel(), size, [&](int64_t wrong) {
-      fail("{}(): index {} is out of bounds for dimension {} with size {}", op, wrong, d, size);
-    });
-  }
+        around(self, normalize_dim(dim_, self.dim()), sizes_of(index)),
+        dim(normalize_dim(dim_, self.dim())),
+        stride(self.dim() == 0 ? 1 : self.plain_strides()[static_cast<size_t>(dim)]),
+        picks(sizes_of(index)[static_cast<size_t>(dim)]),
+        size(sizes_of(self)[static_cast<size_t>(dim)]) {}
   cpu::ElementPlaces places() const {
-    return {around.before, around.after, picks, positions.data<int64_t>(), stride};
+    return {around.before, around.after, picks, positions.data<int64_t>(), stride, size};
+  }
+  [[noreturn]] void name_the_wrong_one(const char* op) const {
+    check_positions(positions.data<int64_t>(), positions.plain_numel(), size, [&](int64_t wrong) {
+      fail("{}(): index {} is out of bounds for dimension {} with size {}", op, wrong, dim, size);
+    });
+    fail("{}(): an index was out of bounds, and is no longer; another thread has changed it", op);
   }
 };
 
 void gather_into(const Tensor& self, int64_t dim, const Tensor& index, bool, const Tensor& out) {
   if (index.plain_numel() == 0) return;
-  NamedElements named("gather", self, dim, index);
+  NamedElements named(self, dim, index);
   write_dense(out, [&](const Tensor& dense) {
-    cpu::gather_elements(named.places(), static_cast<const char*>(self.raw_data()),
-                         static_cast<char*>(dense.raw_data()), item_size(self.dtype()));
+    bool inside = cpu::gather_elements(named.places(), static_cast<const char*>(self.raw_data()),
+                                       static_cast<char*>(dense.raw_data()), item_size(self.dtype()));
+    if (!inside) named.name_the_wrong_one("gather");
   });
 }
 
@@ -111,12 +114,17 @@ void scatter_values(const char* op, const Tensor& self, int64_t dim, const Tenso
     if (!out.is_same(self)) copy_values(out, self);
     return;
   }
-  NamedElements named(op, out, dim, at);
+  NamedElements named(out, dim, at);
+  // In place, all are looked at before anything is written: an error leaves the target as it was.
+  bool in_place = out.is_same(self);
+  if (in_place && !cpu::are_inside(named.places())) named.name_the_wrong_one(op);
   Tensor from = covered(src, index, out);
-  if (!out.is_same(self)) copy_values(out, self);
+  if (!in_place) copy_values(out, self);
   bool single = from.plain_numel() == 1 && at.plain_numel() != 1;
-  cpu::scatter_elements(named.places(), static_cast<char*>(out.raw_data()),
-                        static_cast<const char*>(from.raw_data()), single, how, out.dtype());
+  bool inside =
+      cpu::scatter_elements(named.places(), static_cast<char*>(out.raw_data()),
+                            static_cast<const char*>(from.raw_data()), single, how, out.dtype(), in_place);
+  if (!inside) named.name_the_wrong_one(op);
 }
 TensorSpec like(const Tensor& self) {
   return {self.dtype(), self.device(), SymInts(self.sizes()), contiguous_strides(self.sizes())};
