@@ -5,6 +5,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(SLEEF REQUIRED IMPORTED_TARGET sleef)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
 find_package(dnnl REQUIRED)
+# Only its declarations: the library is opened when source lines are asked for.
+find_path(LIBDW_INCLUDE_DIR elfutils/libdwfl.h REQUIRED)
 
 set(WEFT_SRC ${PROJECT_SOURCE_DIR}/src)
 set(WEFT_GENERATED ${PROJECT_BINARY_DIR}/generated)
@@ -43,5 +45,5 @@ if(NOT WEFT_BASELINE_ONLY)
 endif()
 target_include_directories(weft PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                        $<BUILD_INTERFACE:${WEFT_GENERATED}> $<INSTALL_INTERFACE:include>
-                                PRIVATE ${WEFT_SRC})
+                                PRIVATE ${WEFT_SRC} ${LIBDW_INCLUDE_DIR})
 target_link_libraries(weft PUBLIC fmt::fmt Threads::Threads PRIVATE PkgConfig::SLEEF PkgConfig::OPENBLAS DNNL::dnnl ${CMAKE_DL_LIBS})

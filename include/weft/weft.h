@@ -2,9 +2,10 @@
 
 // All of weft. Each header stands alone too, for programs that care about their compile time.
 
-// base: errors, types, devices, memory, threads, random numbers, JSON
+// base: errors, warnings, stack traces, types, devices, memory, threads, random numbers, JSON, line diffs
 #include "weft/base/allocator.h"
 #include "weft/base/device.h"
+#include "weft/base/diff.h"
 #include "weft/base/dtype.h"
 #include "weft/base/error.h"
 #include "weft/base/function_ref.h"
@@ -16,6 +17,8 @@
 #include "weft/base/ref.h"
 #include "weft/base/rule.h"
 #include "weft/base/small_vector.h"
+#include "weft/base/stack_trace.h"
+#include "weft/base/warning.h"
 
 // sym: sizes as expressions
 #include "weft/sym/expr.h"
@@ -41,6 +44,7 @@
 // ops: the operators, and how their calls are observed
 #include "weft/ops/autocast.h"
 #include "weft/ops/boxing.h"
+#include "weft/ops/close.h"
 #include "weft/ops/define.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/fake.h"

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "weft/base/error.h"
 
 namespace weft {
@@ -78,13 +80,27 @@ DType Scalar::dtype() const {
   return is_floating() ? DType::kFloat64 : DType::kComplex128;
 }
 
+namespace {
+
+// fmt shows the sign of a NaN, which means nothing.
+std::string real_text(double v) { return std::isnan(v) ? "nan" : fmt::format("{}", v); }
+
+// As Python writes it: "2j", "(1+2j)", "(-0+2j)", "(1+nanj)".
+std::string complex_text(Complex<double> v) {
+  const std::string imaginary = real_text(v.im) + "j";
+  if (v.re == 0 && !std::signbit(v.re)) return imaginary;
+  return fmt::format("({}{}{})", real_text(v.re), imaginary[0] == '-' ? "" : "+", imaginary);
+}
+
+}  // namespace
+
 std::string Scalar::to_string() const {
-  return std::visit(Overloaded{[](bool v) { return std::string(v ? "True" : "False"); },
-                               [](int64_t v) { return fmt::format("{}", v); },
-                               [](double v) { return fmt::format("{}", v); },
-                               [](Complex<double> v) { return fmt::format("({}{:+}j)", v.re, v.im); },
-                               [](const auto& v) { return v.to_string(); }},
-                    value_);
+  return std::visit(
+      Overloaded{[](bool v) { return std::string(v ? "True" : "False"); },
+                 [](int64_t v) { return fmt::format("{}", v); }, [](double v) { return real_text(v); },
+                 [](Complex<double> v) { return complex_text(v); },
+                 [](const auto& v) { return v.to_string(); }},
+      value_);
 }
 
 bool Scalar::equals(const Scalar& other) const {

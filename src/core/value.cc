@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "weft/base/error.h"
 
 namespace weft {
@@ -306,6 +308,7 @@ namespace {
 
 // Python's repr: the shortest text that reads back, always with a point or an exponent.
 std::string real_text(double v) {
+  if (std::isnan(v)) return "nan";  // whatever its sign
   std::string text = fmt::format("{}", v);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
   return text;

@@ -16,6 +16,15 @@ namespace {
 
 thread_local int implicit_guards_forbidden = 0;
 
+// The place with the calls that led to it. These are still open when the answer turns out to matter: taking
+// them then makes a question that adds nothing cost nothing for its place.
+Location with_calls(const Location& where) {
+  Location place = where;
+  place.trace = StackTrace::capture();
+  return place;
+}
+std::string place_of(const Location& where) { return with_calls(where).to_string(); }
+
 // "u0 (from nonzero(x))"
 std::string unbacked_text(const ShapeEnv& env, const Expr* expr) {
   std::string text;
@@ -34,11 +43,11 @@ std::string unbacked_text(const ShapeEnv& env, const Expr* expr) {
     fail(
         "cannot decide {} at {}: it has no value at the example sizes (division by zero or overflow); check "
         "its divisors first",
-        text, where.to_string());
+        text, place_of(where));
   fail(
       "cannot decide {} at {}: {} is only known at run time. If it always holds, write check({}) before this "
       "line; if it never does, check({}); to go on without knowing, ask guard_or(..., otherwise)",
-      text, where.to_string(), unbacked_text(env, condition), text,
+      text, place_of(where), unbacked_text(env, condition), text,
       sym::logical_not(env.pool(), condition)->to_string());
 }
 
@@ -48,18 +57,12 @@ std::string unbacked_text(const ShapeEnv& env, const Expr* expr) {
     fail(
         "cannot turn {} into a number at {}: it has no value at the example sizes (division by zero or "
         "overflow); check its divisors first",
-        text, where.to_string());
+        text, place_of(where));
   std::string_view kind = expr->type() == sym::Type::kInt ? "SymInt" : "SymFloat";
   fail(
       "cannot turn {} into a number at {}: {} is only known at run time. Keep it a {}, or, if it always has "
       "one value, write check(Eq({}, value)) before this line",
-      text, where.to_string(), unbacked_text(env, expr), kind, text);
-}
-
-Location implicit_location(const void* address) {
-  Location where;
-  where.address = address;
-  return where;
+      text, place_of(where), unbacked_text(env, expr), kind, text);
 }
 
 void refuse_if_forbidden(const Expr* expr) {
@@ -121,9 +124,9 @@ void ShapeEnv::record(const Expr* condition, std::string_view message, const Loc
     fail(
         "{} is asked at {}, but the sizes of this program are final and it would need the new guard {}; "
         "ask before the capture ends",
-        condition->to_string(), where.to_string(), condition->to_string());
+        condition->to_string(), place_of(where), condition->to_string());
   auto& list = condition->has_unbacked() ? runtime_asserts_ : guards_;
-  list.push_back({condition, where, std::string(message)});
+  list.push_back({condition, with_calls(where), std::string(message)});
   learn(condition);
 }
 
@@ -175,7 +178,7 @@ void ShapeEnv::check(const Expr* condition, std::string_view message, const Loca
   if (answer == false) {
     std::string_view separator = message.empty() ? "" : ": ";
     fail("{}{}{} does not hold at {}; it is required there", message, separator, condition->to_string(),
-         where.to_string());
+         place_of(where));
   }
   if (answer || !options_.record_guards) return;
   if (!value && !simple->has_unbacked()) fail_undecided(*this, simple, where);
@@ -213,17 +216,17 @@ void check_size_like(const SymInt& value, std::source_location where) {
 int64_t sym::detail::implicit_int(const Expr* expr) {
   if (!expr->env()) return expr->value();
   refuse_if_forbidden(expr);
-  return expr->env()->guard_int(expr, implicit_location(__builtin_return_address(0)));
+  return expr->env()->guard_int(expr, Location());
 }
 
 bool sym::detail::implicit_bool(const Expr* expr) {
   refuse_if_forbidden(expr);
-  return expr->env()->guard_bool(expr, implicit_location(__builtin_return_address(0)));
+  return expr->env()->guard_bool(expr, Location());
 }
 
 double sym::detail::implicit_double(const Expr* expr) {
   refuse_if_forbidden(expr);
-  return expr->env()->guard_float(expr, implicit_location(__builtin_return_address(0)));
+  return expr->env()->guard_float(expr, Location());
 }
 
 ForbidImplicitGuards::ForbidImplicitGuards() { ++implicit_guards_forbidden; }

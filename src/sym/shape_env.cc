@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "sym/analysis.h"
 #include "sym/build.h"
@@ -19,16 +18,10 @@ using sym::Type;
 using sym::ValueRange;
 
 namespace sym {
-namespace {
-std::atomic<Symboliser> symboliser{nullptr};
-}
-
-void set_symboliser(Symboliser function) { symboliser = function; }
 
 std::string Location::to_string() const {
-  if (line != 0) return fmt::format("{}:{}", file, line);
-  if (Symboliser function = symboliser; function && address) return function(address);
-  return address ? fmt::format("code at {}", fmt::ptr(address)) : "an unknown place";
+  const SourceFrame user = trace.user_frame();
+  return user.line == 0 && line != 0 ? fmt::format("{}:{}", file, line) : user.place();
 }
 
 }  // namespace sym

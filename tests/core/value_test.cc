@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "weft/sym/shape_env.h"
 
 namespace weft {
 namespace {
@@ -93,6 +97,31 @@ TEST(Dict, TensorKeysCompareByIdentity) {
   const Dict dict{{x, "x"}, {y, "y"}};
   EXPECT_EQ(dict.size(), 2u);
   EXPECT_EQ(dict.at(y), Value("y"));
+}
+
+TEST(Value, NumbersAreWrittenAsPythonWritesThem) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(Value(std::copysign(nan, -1.0)).to_string(), "nan");
+  EXPECT_EQ(Value(-inf).to_string(), "-inf");
+  EXPECT_EQ(Value(1e-5).to_string(), "1e-05");
+  EXPECT_EQ(Value(2.0).to_string(), "2.0");
+  auto text = [](double re, double im) { return Value(Scalar(Complex<double>(re, im))).to_string(); };
+  EXPECT_EQ(text(1, 2), "(1+2j)");
+  EXPECT_EQ(text(1.5, -2), "(1.5-2j)");
+  EXPECT_EQ(text(0, -2), "-2j");
+  EXPECT_EQ(text(0, 0), "0j");
+  EXPECT_EQ(text(-0.0, 2), "(-0+2j)");
+  EXPECT_EQ(text(-inf, std::copysign(nan, -1.0)), "(-inf+nanj)");
+  EXPECT_EQ(text(nan, inf), "(nan+infj)");
+}
+
+TEST(Value, GuardsOfItsConversionsNameTheLineOfTheirCaller) {
+  auto env = ShapeEnv::create();
+  const Value value(env->create_symbol(8, "x.size(0)"));
+  EXPECT_EQ(value.to_int(), 8);
+  const std::string line = std::to_string(__LINE__ - 1);
+  ASSERT_EQ(env->guards().size(), 1u);
+  EXPECT_EQ(env->guards()[0].where.to_string(), __FILE__ ":" + line);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/base/ref.h"
+#include "weft/base/stack_trace.h"
 #include "weft/sym/expr.h"
 #include "weft/sym/sym_int.h"
 
@@ -41,23 +42,19 @@ struct Symbol {
   const Expr* expr = nullptr;
 };
 
-// Where a question was asked: a source line, or for an implicit conversion the address of the code.
+// Where a question was asked: the line that asked, which may be weft's own, and the calls that led to it.
 struct Location {
   std::string_view file;
   std::string_view function;
-  uint32_t line = 0;
-  const void* address = nullptr;
+  uint32_t line = 0;  // 0 for an implicit conversion
+  StackTrace trace;
 
   Location() = default;
   Location(const std::source_location& where)  // NOLINT(google-explicit-constructor)
       : file(where.file_name()), function(where.function_name()), line(where.line()) {}
-  // "model.cc:41", through the symboliser when only an address is known.
+  // "model.cc:41": the user's line where debug information has it, else the line that asked.
   std::string to_string() const;
 };
-
-// Turns a code address into "file:line"; set once by whoever owns debug information.
-using Symboliser = std::string (*)(const void* address);
-void set_symboliser(Symboliser symboliser);
 
 // A condition that the captured program relies on.
 struct Guard {

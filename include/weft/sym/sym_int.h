@@ -43,7 +43,7 @@ SymInt maximum(const SymInt& a, const SymInt& b);
 SymInt power(const SymInt& base, const SymInt& exponent);
 SymBool equal(const SymInt& a, const SymInt& b);
 SymBool less(const SymInt& a, const SymInt& b);
-// The implicit conversions: they note their return address, since a conversion has no source location.
+// The implicit conversions: a conversion has no source location, so the calls that led to it are noted.
 [[gnu::noinline]] int64_t implicit_int(const Expr* expr);
 [[gnu::noinline]] bool implicit_bool(const Expr* expr);
 [[gnu::noinline]] double implicit_double(const Expr* expr);
