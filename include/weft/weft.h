@@ -80,6 +80,7 @@
 #include "weft/graph/graph_module.h"
 #include "weft/graph/interpreter.h"
 #include "weft/graph/node.h"
+#include "weft/graph/script_view.h"
 
 // capture: programs become graphs
 #include "weft/capture/make_graph.h"
