@@ -1,6 +1,7 @@
 // The script view as code. Values that are used once, right where they could be written, are written there,
 // as long as the line stays short.
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -64,7 +65,6 @@ class CodeWriter {
     write_constants();
     for (const ScriptNode* node : graph_.nodes())
       if (!is_constant(*node)) write(*node);
-    break_long(graph_.outputs());
     body_ += "  return " + list(graph_.outputs()) + "\n";
     return head + body_;
   }
@@ -96,18 +96,21 @@ class CodeWriter {
   void count_uses() {
     for (const ScriptNode* node : graph_.nodes()) {
       position_[node] = static_cast<int64_t>(position_.size());
-      for (const ScriptValue* input : node->inputs) ++uses_[input];
+      note_uses(node, node->inputs);
     }
-    for (const ScriptValue* output : graph_.outputs()) {
-      ++uses_[output];
-      returned_.insert(output);
+    note_uses(nullptr, graph_.outputs());
+  }
+  void note_uses(const ScriptNode* user, const Values& values) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      ++uses_[values[i]];
+      sites_[values[i]] = {user, static_cast<int64_t>(i)};
     }
   }
 
   // A value with a name stays a variable, unless it is all that is returned.
   bool may_be_inlined(const ScriptValue& value) const {
     return value.node->outputs.size() == 1 && uses_.at(&value) == 1 &&
-           (!value.is_named || returned_.contains(&value));
+           (!value.is_named || !sites_.at(&value).first);
   }
 
   int64_t before(int64_t position) const {
@@ -165,7 +168,8 @@ class CodeWriter {
 
   std::string constant(const ScriptValue& value) {
     const ScriptNode& node = *value.node;
-    if (const Value* name = node.attribute("name")) return std::string(name->to_string_view());
+    if (const Value* name = node.attribute("name"))
+      return fmt::format("__torch__.{}", name->to_string_view());
     const Value* held = node.attribute("value");
     if (!held) return "None";
     if (!value.type.is(Kind::kTensor)) return constant_code(*held, value.type);
@@ -177,28 +181,38 @@ class CodeWriter {
   // --- statements ---
 
   void write(const ScriptNode& node) {
-    break_long(node.inputs);
     if (node.kind == "prim::TupleUnpack" || node.kind == "prim::ListUnpack") {
       // The comma at the end tells taking apart from a second name for the same.
       body_ += "  " + variables(node) + (node.outputs.empty() ? "" : ", = ") + use(*node.inputs[0]) + "\n";
       return;
     }
     std::string text = expression(node);
-    if (inlined_.contains(&node)) expressions_[node.outputs[0]] = std::move(text);
-    else assign(node, text);
+    if (!inlined_.contains(&node)) return assign(node, text);
+    const bool is_long = text.size() >= kLongExpression;
+    expressions_[node.outputs[0]] = std::move(text);
+    if (is_long) break_before(*node.outputs[0]);
   }
 
-  // An expression that got long is a statement of its own, and so is all that is computed before it.
-  void break_long(const Values& inputs) {
-    size_t end = 0;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const ScriptNode* node = inputs[i]->node;
-      if (node && inlined_.contains(node) && use(*inputs[i]).size() >= kLongExpression) end = i + 1;
+  // An expression that got long is a statement of its own, and so is what is computed before it and waits to
+  // be written in the same line, in the calls around it too: nothing may be overtaken.
+  void break_before(const ScriptValue& value) {
+    Values waiting;
+    auto [user, last] = sites_.at(&value);
+    while (true) {
+      auto [seen, is_new] = broken_up_to_.try_emplace(user, -1);
+      const Values& inputs = user ? user->inputs : graph_.outputs();
+      for (int64_t i = last; i > seen->second; --i) {
+        const ScriptValue* input = inputs[static_cast<size_t>(i)];
+        if (input->node && !is_constant(*input->node) && inlined_.contains(input->node))
+          waiting.push_back(input);
+      }
+      seen->second = last;
+      if (!is_new || !user || !inlined_.contains(user)) break;
+      std::tie(user, last) = sites_.at(user->outputs[0]);
+      --last;  // the call itself is still being written
     }
-    for (size_t i = 0; i < end; ++i) {
-      const ScriptNode* node = inputs[i]->node;
-      if (node && !is_constant(*node) && inlined_.contains(node)) assign(*node, std::string(use(*inputs[i])));
-    }
+    for (auto input = waiting.rbegin(); input != waiting.rend(); ++input)
+      assign(*(*input)->node, std::string(use(**input)));
   }
 
   void assign(const ScriptNode& node, const std::string& text) {
@@ -326,7 +340,9 @@ class CodeWriter {
   VariableNames names_;
   std::unordered_map<const ScriptNode*, int64_t> position_;
   std::unordered_map<const ScriptValue*, int64_t> uses_;
-  std::unordered_set<const ScriptValue*> returned_;
+  // The last use of a value: by which node, null for the return, and as which input.
+  std::unordered_map<const ScriptValue*, std::pair<const ScriptNode*, int64_t>> sites_;
+  std::unordered_map<const ScriptNode*, int64_t> broken_up_to_;  // the inputs that do not wait any more
   std::unordered_set<const ScriptNode*> inlined_;
   std::unordered_map<const ScriptValue*, std::string> expressions_;
   std::unordered_map<std::string, size_t> table_;

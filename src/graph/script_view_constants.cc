@@ -78,7 +78,7 @@ NumberFormat format_for(std::span<const double> numbers) {
 }
 
 std::string scale_line(const NumberFormat& format) {
-  return format.scale == 1 ? "" : fmt::format("{:g} *\n", format.scale);
+  return format.scale == 1 ? "" : fmt::format("{:.15g} *\n", format.scale);
 }
 
 std::string matrix_text(std::span<const double> numbers, int64_t rows, int64_t columns, int indent) {
@@ -101,7 +101,7 @@ std::string matrix_text(std::span<const double> numbers, int64_t rows, int64_t c
   return text;
 }
 
-// A matrix for each combination of the leading indices, under a title like "(1,2,.,.) = ".
+// A matrix for each combination of the leading indices, under a title like "(1,2,.,.) =".
 std::string stack_text(std::span<const double> numbers, IntSpan sizes) {
   const size_t leading = sizes.size() - 2;
   const int64_t rows = sizes[leading], columns = sizes[leading + 1];
@@ -111,7 +111,7 @@ std::string stack_text(std::span<const double> numbers, IntSpan sizes) {
   for (size_t at = 0; at < numbers.size(); at += each) {
     text += at ? "\n(" : "(";
     for (int64_t i : index) text += std::to_string(i + 1) + ",";
-    text += ".,.) = \n" + matrix_text(numbers.subspan(at, each), rows, columns, 1);
+    text += ".,.) =\n" + matrix_text(numbers.subspan(at, each), rows, columns, 1);
     for (size_t d = leading; d-- > 0 && ++index[d] == sizes[d];) index[d] = 0;
   }
   return text;

@@ -123,9 +123,13 @@ struct ScriptOptions {
 // be read, not changed: the Graph stays the truth. Copies are handles to the same lines.
 class ScriptGraph {
  public:
-  const std::vector<const ScriptValue*>& inputs() const noexcept { return inputs_; }
-  const std::vector<const ScriptValue*>& outputs() const noexcept { return outputs_; }
-  const std::vector<const ScriptNode*>& nodes() const noexcept { return nodes_; }
+  // The lines live as long as a handle to them: a view that is only passing has none to give.
+  const std::vector<const ScriptValue*>& inputs() const& noexcept { return inputs_; }
+  const std::vector<const ScriptValue*>& outputs() const& noexcept { return outputs_; }
+  const std::vector<const ScriptNode*>& nodes() const& noexcept { return nodes_; }
+  void inputs() && = delete;
+  void outputs() && = delete;
+  void nodes() && = delete;
   // "forward"; further calls of one module are "forward1", "forward2", ...
   const std::string& name() const noexcept { return name_; }
   // Of the module whose method it is, "layer1.0"; empty for the program itself.
