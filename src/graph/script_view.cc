@@ -67,6 +67,7 @@ void ScriptLowering::note_classes() {
     for (const auto& [path, class_name] : meta->modules)
       if (path.starts_with(root)) builder_.note_class(path.substr(root.size()), class_name);
   }
+  if (options_.root) builder_.note_classes(*options_.root);
 }
 
 void ScriptLowering::lower(const Node& node) {
@@ -186,7 +187,7 @@ void ScriptLowering::lower_custom(const Node& node, const std::string& name) {
 void ScriptLowering::lower_module(const Node& node) {
   builder_.begin(node);
   Inputs inputs = arguments(node, 0);
-  inputs.insert(inputs.begin(), builder_.attribute(node.target().to_string(), true));
+  inputs.insert(inputs.begin(), builder_.module_attribute(node.target().to_string()));
   ScriptNode& line = builder_.line("prim::CallMethod", std::move(inputs));
   line.attributes.emplace_back("name", "forward");
   define(node, {builder_.result(line, noted_type(node))});

@@ -230,7 +230,7 @@ ScriptValue* ScriptLowering::attribute(const Node& node) {
   const Value* constant = noted_extra(node, "constant");
   bool is_constant = options_.self_type.empty() || has_constant_name(path) ||
                      (constant && constant->is_bool() && constant->to_bool());
-  return is_constant ? attribute_constant(node, path) : builder_.attribute(path, false);
+  return is_constant ? attribute_constant(node, path) : builder_.tensor_attribute(path, noted_type(node));
 }
 
 namespace {

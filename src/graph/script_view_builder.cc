@@ -33,8 +33,14 @@ ScriptBuilder::ScriptBuilder(const ScriptOptions& options) : options_(options) {
   here_ = program_.blocks.emplace_back(std::make_unique<ScriptBlock>()).get();
   if (options.self_type.empty()) return;
   here_->self = input("self", {.kind = Kind::kClass, .name = options.self_type});
-  if (!options.root) return;
-  std::vector<std::pair<std::string, const nn::ModuleState*>> pending = {{"", options.root->state().get()}};
+}
+
+void ScriptBuilder::note_class(const std::string& path, const std::string& class_name) {
+  if (!class_name.empty()) classes_.try_emplace(path, class_name);
+}
+
+void ScriptBuilder::note_classes(const nn::Module& root) {
+  std::vector<std::pair<std::string, const nn::ModuleState*>> pending = {{"", root.state().get()}};
   while (!pending.empty()) {
     auto [path, state] = std::move(pending.back());
     pending.pop_back();
@@ -44,10 +50,6 @@ ScriptBuilder::ScriptBuilder(const ScriptOptions& options) : options_(options) {
       pending.emplace_back(std::move(child_path), child.state.get());
     }
   }
-}
-
-void ScriptBuilder::note_class(const std::string& path, const std::string& class_name) {
-  if (!class_name.empty()) classes_.try_emplace(path, class_name);
 }
 
 ScriptType ScriptBuilder::class_type(const std::string& path) const {
@@ -89,7 +91,7 @@ void ScriptBuilder::begin_output() {
 
 ScriptBlock& ScriptBuilder::open(ScriptBlock& parent, const std::string& path, const Value& call_id,
                                  const std::string& scope) {
-  ScriptValue* module = attribute_in(parent, path, true);
+  ScriptValue* module = attribute_in(parent, path, class_type(path));
   const int64_t number = calls_[path]++;
   ScriptNode& call = make_node("prim::CallMethod", {module});
   ScriptBlock& block = *program_.blocks.emplace_back(std::make_unique<ScriptBlock>());
@@ -205,11 +207,15 @@ void ScriptBuilder::name(ScriptValue* value, std::string name) {
 
 // --- attributes ------------------------------------------------------------------------------------------
 
-ScriptValue* ScriptBuilder::attribute(const std::string& path, bool is_module) {
-  return attribute_in(*here_, path, is_module);
+ScriptValue* ScriptBuilder::module_attribute(const std::string& path) {
+  return attribute_in(*here_, path, class_type(path));
+}
+ScriptValue* ScriptBuilder::tensor_attribute(const std::string& path, const ScriptType& type) {
+  return attribute_in(*here_, path, type);
 }
 
-ScriptValue* ScriptBuilder::attribute_in(ScriptBlock& block, const std::string& path, bool is_module) {
+ScriptValue* ScriptBuilder::attribute_in(ScriptBlock& block, const std::string& path,
+                                         const ScriptType& type) {
   // The innermost block whose module the path leads through; those within borrow what it finds.
   std::vector<ScriptBlock*> borrowers;
   ScriptBlock* owner = &block;
@@ -219,16 +225,17 @@ ScriptValue* ScriptBuilder::attribute_in(ScriptBlock& block, const std::string& 
     borrowers.push_back(owner);
   }
   auto [known, is_new] = owner->attributes.try_emplace(path, nullptr);
-  if (is_new) known->second = chain(*owner, path, is_module);
+  if (is_new) known->second = chain(*owner, path, type);
   ScriptValue* value = known->second;
   for (ScriptBlock* borrower : borrowers) {
     borrower->attributes[path] = value;
-    borrower->borrowed.push_back(value);
+    borrower->borrowed.emplace_back(value, type);
   }
   return value;
 }
 
-ScriptValue* ScriptBuilder::chain(ScriptBlock& block, const std::string& path, bool is_module) {
+// Of a tensor that a module owns nothing is known: another may take its place.
+ScriptValue* ScriptBuilder::chain(ScriptBlock& block, const std::string& path, const ScriptType& type) {
   invariant(block.self != nullptr, "the program reads the attribute '{}' but has no self", path);
   std::vector<ScriptNode*>& nodes = block.attribute_chains.emplace_back();
   ScriptValue* value = block.self;
@@ -237,8 +244,7 @@ ScriptValue* ScriptBuilder::chain(ScriptBlock& block, const std::string& path, b
     const std::string part = path.substr(at, end - at);
     ScriptNode& node = make_node("prim::GetAttr", {value});
     node.attributes.emplace_back("name", part);
-    bool is_tensor = end == path.size() && !is_module;
-    value = &make_value(is_tensor ? ScriptType() : class_type(path.substr(0, end)), &node, block);
+    value = &make_value(end == path.size() ? type.erased() : class_type(path.substr(0, end)), &node, block);
     node.outputs.push_back(value);
     name(value, part.empty() || std::isdigit(static_cast<unsigned char>(part[0])) ? "_" + part : part);
     nodes.push_back(&node);

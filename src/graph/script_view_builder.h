@@ -24,10 +24,11 @@ struct ScriptBlock {
   // The reads of attributes, one chain of GetAttr for each. They stand at the beginning, the latest first.
   std::vector<std::vector<ScriptNode*>> attribute_chains;
   std::unordered_map<std::string, ScriptValue*> attributes;  // by path from the root
-  std::vector<ScriptValue*> borrowed;                        // attributes that belong to an outer block
-  std::vector<ScriptNode*> pooled;                           // constants, at the beginning
-  std::unordered_map<std::string, ScriptValue*> pool;        // by type and text
-  std::unordered_map<const Node*, ScriptValue*> constants;   // what get_attr nodes read, where constant
+  // Attributes that belong to an outer block, with what is known of them.
+  std::vector<std::pair<ScriptValue*, ScriptType>> borrowed;
+  std::vector<ScriptNode*> pooled;                          // constants, at the beginning
+  std::unordered_map<std::string, ScriptValue*> pool;       // by type and text
+  std::unordered_map<const Node*, ScriptValue*> constants;  // what get_attr nodes read, where constant
 };
 
 // A program in blocks, before calls are opened up or closed.
@@ -63,8 +64,9 @@ class ScriptBuilder {
   void begin(const Node& node);
   // Lines that follow belong to no node and no module.
   void begin_output();
-  // What is known of a module's class before any call of it.
+  // What is known of a module's class; what is known already stays.
   void note_class(const std::string& path, const std::string& class_name);
+  void note_classes(const nn::Module& root);
 
   // --- lines ---
 
@@ -83,8 +85,9 @@ class ScriptBuilder {
   ScriptValue* constant(const Value& value) { return constant(value, ScriptType::of(value)); }
   // A function by its name.
   ScriptValue* function(const std::string& name);
-  // What the path leads to from the root: a module or a tensor. Made once in each block.
-  ScriptValue* attribute(const std::string& path, bool is_module);
+  // What the path leads to from the root: a module, or a tensor of this type. Made once in each block.
+  ScriptValue* module_attribute(const std::string& path);
+  ScriptValue* tensor_attribute(const std::string& path, const ScriptType& type);
   // The tensor's number, written behind the tensor. `kind` is "Int", "Float", ...
   ScriptValue* conversion(const ScriptValue& tensor, std::string_view kind, ScriptType type);
   void name(ScriptValue* value, std::string name);
@@ -92,8 +95,8 @@ class ScriptBuilder {
  private:
   ScriptBlock& open(ScriptBlock& parent, const std::string& path, const Value& call_id,
                     const std::string& scope);
-  ScriptValue* attribute_in(ScriptBlock& block, const std::string& path, bool is_module);
-  ScriptValue* chain(ScriptBlock& block, const std::string& path, bool is_module);
+  ScriptValue* attribute_in(ScriptBlock& block, const std::string& path, const ScriptType& type);
+  ScriptValue* chain(ScriptBlock& block, const std::string& path, const ScriptType& type);
   ScriptType class_type(const std::string& path) const;
   ScriptNode& make_node(std::string kind, Inputs inputs);
   ScriptValue& make_value(ScriptType type, const ScriptNode* node, ScriptBlock& block);

@@ -124,21 +124,20 @@ void ScriptCalls::export_values() {
 void ScriptCalls::import_values(ScriptBlock& block) {
   Interface& interface = interfaces_.at(&block);
   std::unordered_map<const ScriptValue*, const ScriptValue*> inside;
+  auto import_as = [&](const ScriptValue* value, const ScriptType& type, bool with_name) {
+    invariant(block.parent != nullptr, "a value of a call was not given to its caller");
+    ScriptValue& input = make_value(type, nullptr, block);
+    if (with_name) input.name = value->name, input.is_named = value->is_named;
+    interface.inputs.push_back(&input);
+    block.call->inputs.push_back(value);
+    return inside[value] = &input;
+  };
   auto imported = [&](const ScriptValue* value) {
     if (program_.home.at(value) == &block) return value;
-    invariant(block.parent != nullptr, "a value of a call was not given to its caller");
-    const ScriptValue*& known = inside[value];
-    if (!known) {
-      ScriptValue& input = make_value(value->type, nullptr, block);
-      input.name = value->name;
-      input.is_named = value->is_named;
-      interface.inputs.push_back(&input);
-      block.call->inputs.push_back(value);
-      known = &input;
-    }
-    return known;
+    auto known = inside.find(value);
+    return known == inside.end() ? import_as(value, value->type, true) : known->second;
   };
-  for (const ScriptValue* value : block.borrowed) imported(value);
+  for (const auto& [value, type] : block.borrowed) import_as(value, type, false);
   for (ScriptNode* line : interface.lines)
     for (const ScriptValue*& input : line->inputs) input = imported(input);
 }
