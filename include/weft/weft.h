@@ -91,15 +91,16 @@
 #include "weft/graph/interpreter.h"
 #include "weft/graph/manipulation.h"
 #include "weft/graph/node.h"
+
 #include "weft/graph/parse.h"
 #include "weft/graph/pattern.h"
 #include "weft/graph/picture.h"
+#include "weft/graph/script_view.h"
 #include "weft/graph/text.h"
-
-// passes: one transformation or check a file
 #include "weft/passes/pass_runner.h"
 #include "weft/passes/shape_prop.h"
 #include "weft/passes/verify.h"
+// passes: one transformation or check a file
 
 // capture: programs become graphs
 #include "weft/capture/functional_capture.h"
