@@ -1,6 +1,5 @@
 #include "capture/trace_check.h"
 
-#include "graph/text.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/diff.h"
 #include "weft/base/warning.h"
