@@ -42,8 +42,8 @@ struct ModuleState {
   std::map<uint64_t, PreHook> pre_hooks;
   std::map<uint64_t, PostHook> post_hooks;
   // May replace gradients of the arguments; one is undefined where none was wanted.
-  using BackwardHook = std::function<void(std::vector<Tensor>& input_gradients,
-                                          const std::vector<Tensor>& output_gradients)>;
+  using BackwardHook =
+      std::function<void(std::vector<Tensor>& input_gradients, const std::vector<Tensor>& output_gradients)>;
   std::map<uint64_t, BackwardHook> backward_hooks;
   uint64_t next_hook = 1;
 };
