@@ -77,6 +77,7 @@
 #include "weft/nn/functional_call.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/module.h"
+#include "weft/nn/module_text.h"
 #include "weft/nn/optim.h"
 
 // graph: programs as graphs

@@ -233,6 +233,35 @@ TEST(TestTracer, test_trace_contiguous) {
   EXPECT_NE(y.storage()->data(), x.storage()->data());
 }
 
+TEST(TestTracer, test_trace_contiguous_short_circuit) {
+  TracedFunction traced = trace([](const Tensor& x) { return x.contiguous(); }, args({rand({2, 3, 4})}));
+  EXPECT_THAT(testing::operators_in(traced.graph()), ::testing::ElementsAre("contiguous"));
+}
+
+TEST(TestTracer, test_trace_casts) {
+  using Cast = std::function<Tensor(const Tensor&)>;
+  std::vector<Cast> casts = {
+      [](const Tensor& x) { return x.to(kUInt8); },
+      [](const Tensor& x) { return x.to(kFloat32); },
+      [](const Tensor& x) { return to(x, std::nullopt, std::nullopt, kCpu); },
+      [](const Tensor& x) { return to(x, {}, {}, Device("cpu")); },
+      [](const Tensor& x) { return to(x, kInt64); },
+      [](const Tensor& x) { return to(x, kCpu, kFloat32); },
+      [](const Tensor& x) { return x.to(x); },
+  };
+  for (const Cast& cast : casts) {
+    TracedFunction traced = trace(cast, rand({2, 2}));
+    EXPECT_THAT(testing::operators_in(traced.graph()), ::testing::ElementsAre("to"));
+    Tensor x = rand({2, 2});
+    expect_values(traced.call({x}), cast(x));
+  }
+  auto to_tensor = [](const Tensor& x, const Tensor& y) { return x.to(y); };
+  TracedFunction traced = trace(to_tensor, args({randn({2, 2}), randn({1, 8})}));
+  EXPECT_THAT(testing::operators_in(traced.graph()), ::testing::ElementsAre("to"));
+  Tensor x = randn({2, 2}), y = randn({1, 10}).to(kFloat64);
+  expect_values(traced.call({x, y}), to_tensor(x, y));
+}
+
 TEST(TestTracer, test_ge_unoptimized) {
   auto rand1 = [] { return rand({1}); };
   check_trace(

@@ -191,5 +191,26 @@ TEST(TestTracer, test_lhs_index_trivial) {
   check_trace(foo, {.reference = args({rand({3, 4}), rand({4})}), .inputs_require_grads = false});
 }
 
+TEST(TestTracer, test_index_put_trace_with_view) {
+  auto test_index_put = [](const Tensor& target, const Tensor& indices, const Tensor& rhs) {
+    put_at(target, indices, rhs);
+    return target;
+  };
+  TracedFunction traced =
+      trace(test_index_put, args({rand({100}), from_data<int64_t>({1, 2, 3, 4}), rand({1, 1, 1, 4})}));
+  EXPECT_THAT(testing::operators_in(traced.graph()),
+              ::testing::ElementsAre("sym_size", "view", "index_put_"));
+}
+
+TEST(TestTracer, test_index_put_trace_without_view) {
+  auto test_index_put = [](const Tensor& target, const Tensor& indices, const Tensor& rhs) {
+    put_at(target, indices, rhs);
+    return target;
+  };
+  TracedFunction traced =
+      trace(test_index_put, args({rand({100}), from_data<int64_t>({1, 2, 3, 4}), rand({4})}));
+  EXPECT_THAT(testing::operators_in(traced.graph()), ::testing::ElementsAre("index_put_"));
+}
+
 }  // namespace
 }  // namespace weft

@@ -50,6 +50,14 @@ inline std::vector<std::string> warnings_of(FunctionRef<void()> run) {
   return words;
 }
 
+// The operators that a graph calls, in order and without their overloads: "add", "add_".
+inline std::vector<std::string> operators_in(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& node : graph)
+    if (const Operator* op = node.target().op()) names.emplace_back(op->schema().name);
+  return names;
+}
+
 // A graph that went into bytes and a file and came back, the same both times.
 inline GraphModule saved_and_loaded(const GraphModule& module) {
   std::string bytes = graph_module_bytes(module);
