@@ -45,10 +45,12 @@
 #include "weft/ops/autocast.h"
 #include "weft/ops/boxing.h"
 #include "weft/ops/close.h"
+#include "weft/ops/conversions.h"
 #include "weft/ops/define.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/functions.h"
+#include "weft/ops/indexing.h"
 #include "weft/ops/layers.h"
 #include "weft/ops/mode.h"
 #include "weft/ops/op_def.h"
@@ -61,6 +63,7 @@
 // autograd: gradients
 #include "weft/autograd/anomaly.h"
 #include "weft/autograd/autograd.h"
+#include "weft/autograd/data.h"
 #include "weft/autograd/function.h"
 #include "weft/autograd/grad_node.h"
 #include "weft/autograd/gradcheck.h"
@@ -77,6 +80,7 @@
 #include "weft/nn/init.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/module.h"
+#include "weft/nn/module_text.h"
 #include "weft/nn/normalisation.h"
 #include "weft/nn/optim.h"
 #include "weft/nn/spatial.h"
@@ -91,16 +95,16 @@
 #include "weft/graph/interpreter.h"
 #include "weft/graph/manipulation.h"
 #include "weft/graph/node.h"
-
 #include "weft/graph/parse.h"
 #include "weft/graph/pattern.h"
 #include "weft/graph/picture.h"
 #include "weft/graph/script_view.h"
 #include "weft/graph/text.h"
+
+// passes: one transformation or check a file
 #include "weft/passes/pass_runner.h"
 #include "weft/passes/shape_prop.h"
 #include "weft/passes/verify.h"
-// passes: one transformation or check a file
 
 // capture: programs become graphs
 #include "weft/capture/functional_capture.h"

@@ -8,6 +8,7 @@
 #include "capture/trace_recorder.h"
 #include "capture/trace_types.h"
 #include "weft/base/warning.h"
+#include "weft/nn/module_text.h"
 
 namespace weft {
 
@@ -82,6 +83,12 @@ void check_no_sharing(const nn::ModuleState& state) {
   for (const nn::ModuleState::Child& child : state.children) check_no_sharing(*child.state);
 }
 
+void check_no_backward_hooks(const std::shared_ptr<nn::ModuleState>& state) {
+  require(state->backward_hooks.empty(), "Modules that have backward hooks assigned can't be compiled: {}",
+          nn::module_text(nn::Module::over(state)));
+  for (const nn::ModuleState::Child& child : state->children) check_no_backward_hooks(child.state);
+}
+
 }  // namespace
 
 TracedModule::TracedModule(const nn::Module& original)
@@ -113,6 +120,27 @@ bool TracedModule::has(std::string_view path) const {
   } catch (const Error&) {
     return false;
   }
+}
+
+void TracedModule::set_tensor(std::string_view path, const Tensor& tensor) const {
+  require(tensor.defined(), "a traced module keeps its tensors: '{}' can be replaced, but not removed", path);
+  nn::ModuleState* owner = state().get();
+  std::string_view rest = path;
+  for (size_t dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
+    auto child = std::find_if(owner->children.begin(), owner->children.end(),
+                              [&](const auto& c) { return c.name == rest.substr(0, dot); });
+    require(child != owner->children.end(), "the traced module has no '{}'", path);
+    owner = child->state.get();
+    rest = rest.substr(dot + 1);
+  }
+  Tensor* found = nullptr;
+  for (auto& [name, own] : owner->parameters)
+    if (name == rest) found = &own;
+  for (auto& buffer : owner->buffers)
+    if (buffer.name == rest) found = &buffer.tensor;
+  require(found != nullptr, "the traced module has no tensor '{}'", path);
+  *found = tensor;
+  ++state()->version;  // what the methods have prepared is out of date
 }
 
 Ref<Callable> TracedModule::callable() const { return method("forward").graph_module().callable(); }
@@ -208,6 +236,7 @@ TracedModule trace_methods(const nn::Module& module, const std::vector<BoundMeth
                            const Dict& inputs, const TraceOptions& options) {
   warn_of_optimize(options);
   check_no_sharing(*module.state());
+  check_no_backward_hooks(module.state());
   TracedModule traced(module);
   for (const auto& [key, given] : inputs) {
     std::string name(key.to_string_view());

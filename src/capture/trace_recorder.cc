@@ -1,6 +1,7 @@
 #include "capture/trace_recorder.h"
 
 #include "autograd/function.h"
+#include "ops/outplace.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
 #include "weft/base/warning.h"
@@ -34,7 +35,7 @@ TraceRecorder::~TraceRecorder() {
 }
 
 TraceRecorder::Scope::Scope(TraceRecorder& recorder)
-    : recorder_(recorder, Recorder::Position::kUpper), modules_(&recorder) {
+    : recorder_(recorder, Recorder::Position::kUpper), modules_(&recorder), conversions_(&recorder) {
   saved_watcher_ = std::exchange(weft::detail::tensor_watcher, &recorder);
   active = &recorder;
 }
@@ -47,6 +48,7 @@ TraceRecorder::Scope::~Scope() {
 
 Value TraceRecorder::add_argument(const std::string& name, const Value& value) {
   // A tensor that is known already, as another argument or as a parameter, is an input of its own.
+  MaskScope below(layer::below(layer::kRecorderUpper));
   Value own = map_leaves(value, [&](const Value& leaf) {
     if (!leaf.is_tensor()) return leaf;
     const Tensor& tensor = leaf.tensor_ref();
@@ -179,30 +181,68 @@ bool writes_in_place(const Operator& op) {
 
 }  // namespace
 
+namespace {
+
+// Operators below run on numbers: a trace never guards.
+Value at_hint(const Value& leaf) {
+  switch (leaf.kind()) {
+    case Value::Kind::kSymInt:
+      return *leaf.to_sym_int().hint();
+    case Value::Kind::kSymFloat:
+      return *leaf.to_sym_float().hint();
+    case Value::Kind::kSymBool:
+      return *leaf.to_sym_bool().hint();
+    default:
+      return leaf;
+  }
+}
+
+const OutplaceRule* outplace_rule(const Operator& op) {
+  if (op.form() != OpForm::kInplace) return nullptr;
+  for (const OutplaceRule& rule : outplace_rules())
+    if (rule.def == &op.def()) return &rule;
+  return nullptr;
+}
+
+}  // namespace
+
 Value TraceRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) {
   if (op.def().higher_order && op.def().higher_order->branches) {
     // As with C++ control flow, a trace holds what ran.
     MaskScope here(layer::at_and_below(layer::kRecorderUpper));
     return op.def().higher_order->run(args);
   }
+  if (options_.force_outplace && writes_in_place(op)) {
+    warn_of_other_references(op, args);
+    if (const OutplaceRule* rule = outplace_rule(op)) return record_outplace(*rule, args, run);
+  }
   ValueList nodes, below;
   for (const Value& arg : args) {
     nodes.push_back(as_nodes(arg));
-    below.push_back(map_leaves(arg, [](const Value& leaf) {
-      // Operators below run on numbers: a trace never guards.
-      return leaf.kind() == Value::Kind::kSymInt ? Value(*leaf.to_sym_int().hint()) : leaf;
-    }));
+    below.push_back(map_leaves(arg, at_hint));
   }
-  if (options_.force_outplace && writes_in_place(op)) warn_of_other_references(op, args);
   Value result = run(below);
   warn_of_conversion(op, result);
   if (op.def().higher_order) record_custom_function(args, nodes, result);
-  else record(op, args, nodes, result);
+  else record(op, nodes, result);
   watch(result);
   return result;
 }
 
-void TraceRecorder::record(const Operator& op, Args, const ValueList& nodes, const Value& result) {
+Value TraceRecorder::record_outplace(const OutplaceRule& rule, Args args, FunctionRef<Value(Args)> run) {
+  Value instead;
+  {
+    MaskScope here(layer::at_and_below(layer::kRecorderUpper));
+    instead = rule.calls.boxed(args);
+  }
+  ValueList below;
+  for (const Value& arg : args) below.push_back(map_leaves(arg, at_hint));
+  Value result = run(below);
+  track(result, *node_of(*instead.tensor_ref().impl()));
+  return result;
+}
+
+void TraceRecorder::record(const Operator& op, const ValueList& nodes, const Value& result) {
   // What changes no element but only what a tensor is (detach_) is recorded as the value that it gives.
   bool is_geometry = op.form() == OpForm::kInplace && op.has(Traits::kView);
   const Operator& recorded =
@@ -210,7 +250,7 @@ void TraceRecorder::record(const Operator& op, Args, const ValueList& nodes, con
   add_call(recorded, nodes, result);
 }
 
-Value TraceRecorder::record_custom_function(Args args, const ValueList& nodes, const Value& result) {
+void TraceRecorder::record_custom_function(Args args, const ValueList& nodes, const Value& result) {
   autograd::AppliedFunction& applied = autograd::applied_function(args);
   bool writes = !applied.context.dirty_.empty();
   auto function = make_ref<AppliedInTrace>(applied.function, writes);
@@ -218,19 +258,28 @@ Value TraceRecorder::record_custom_function(Args args, const ValueList& nodes, c
   node.meta().extra.set("inplace", writes ? 1 : 0);
   annotate(node, result);
   track(result, node);
-  return result;
 }
 
-void TraceRecorder::warn_of_conversion(const Operator& op, const Value& result) const {
+void TraceRecorder::converting(const Tensor&, const char* what) {
+  if (!is_listening()) return;
+  warn(WarningKind::kTracer,
+       "Converting a tensor to {} might cause the trace to be incorrect. We can't record the data flow of "
+       "C++ values, so this value will be treated as a constant in the future. This means that the trace "
+       "might not generalize to other inputs!",
+       what);
+}
+
+void TraceRecorder::iterating(const Tensor&) {
+  if (!is_listening()) return;
+  warn(WarningKind::kTracer,
+       "Iterating over a tensor might cause the trace to be incorrect. Passing a tensor of different shape "
+       "won't change the number of iterations executed (and might lead to errors or silently give incorrect "
+       "results).");
+}
+
+void TraceRecorder::warn_of_conversion(const Operator& op, const Value& result) {
   if (!op.has(Traits::kDataDependent) || !result.is_number()) return;
-  const char* what = result.is_bool() ? "a C++ boolean" : result.is_int() ? "a C++ integer" : "a C++ float";
-  warn(
-      WarningKind::kTracer,
-      "Converting a tensor to {} might cause the trace to be incorrect. We can't record the data flow of C++ "
-      "values, so this value will be treated as a constant in the future. This means that the trace might "
-      "not "
-      "generalize to other inputs!",
-      what);
+  converting({}, result.is_bool() ? "a C++ boolean" : result.is_int() ? "a C++ integer" : "a C++ float");
 }
 
 void TraceRecorder::warn_of_other_references(const Operator& op, Args args) const {

@@ -5,16 +5,20 @@
 #include "capture/graph_writer.h"
 #include "weft/capture/trace.h"
 #include "weft/nn/module.h"
+#include "weft/ops/conversions.h"
 #include "weft/ops/recorder.h"
 
 namespace weft {
+
+struct OutplaceRule;
 
 // Records a program while it runs on real tensors: every operator as it was called, where in which module,
 // and the sizes that the program reads. While one lives, it is what `is_tracing` means.
 class TraceRecorder final : public GraphWriter,
                             public Recorder,
                             public TensorWatcher,
-                            public nn::ModuleObserver {
+                            public nn::ModuleObserver,
+                            public ConversionObserver {
  public:
   TraceRecorder(const TraceOptions& options, const nn::Module* root);
   ~TraceRecorder() override;
@@ -37,15 +41,19 @@ class TraceRecorder final : public GraphWriter,
   SymIntSpan sizes(const TensorImpl& tensor) override;
   SymInt numel(const TensorImpl& tensor) override;
   void about_to_read(const TensorImpl&, const char*) override {}
+  void converting(const Tensor& tensor, const char* what) override;
+  void iterating(const Tensor& tensor) override;
 
  private:
   Value unknown_tensor(const Tensor& tensor) override;
   void annotate(Node& node, const Value& result) override;
   bool is_listening() const;
   void watch(const Value& value);
-  Value record_custom_function(Args args, const ValueList& nodes, const Value& result);
-  void record(const Operator& op, Args args, const ValueList& nodes, const Value& result);
-  void warn_of_conversion(const Operator& op, const Value& result) const;
+  void record_custom_function(Args args, const ValueList& nodes, const Value& result);
+  void record(const Operator& op, const ValueList& nodes, const Value& result);
+  // Runs an in-place call, and records functional calls for it.
+  Value record_outplace(const OutplaceRule& rule, Args args, FunctionRef<Value(Args)> run);
+  void warn_of_conversion(const Operator& op, const Value& result);
   void warn_of_other_references(const Operator& op, Args args) const;
   SymInt new_size(int64_t hint, const std::string& source);
 
@@ -67,6 +75,7 @@ class TraceRecorder::Scope {
  private:
   RecorderScope recorder_;
   nn::ModuleObserver::Scope modules_;
+  ConversionObserver::Scope conversions_;
   TensorWatcher* saved_watcher_;
 };
 

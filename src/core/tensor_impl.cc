@@ -98,7 +98,15 @@ void TensorImpl::set_contiguous(SymIntSpan sizes) {
   layout_ = kContiguousKnown | kContiguous;
 }
 
-void TensorImpl::set_storage(Ref<Storage> storage) { storage_ = std::move(storage); }
+void TensorImpl::set_storage(Ref<Storage> storage) {
+  storage_ = std::move(storage);
+  if (storage_->device() == device_) return;
+  device_ = storage_->device();
+  bool is_plain = device_.is_cpu() &&
+                  !(flags_ & (tensor_flag::kConjugate | tensor_flag::kNegative | tensor_flag::kSymbolic));
+  if (is_plain) clear_flags(layer::kKernelDetour);
+  else set_flags(layer::kKernelDetour);
+}
 
 namespace {
 

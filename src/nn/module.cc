@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "nn/backward_hooks.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
 
@@ -23,6 +24,16 @@ void replace_contents(const Tensor& tensor, const Tensor& fresh) {
   impl->set_storage(fresh.storage());
   impl->set_dtype(fresh.dtype());
   impl->set_geometry(fresh.sizes(), fresh.strides(), fresh.storage_offset());
+}
+
+std::string names_in(const ModuleState& state) {
+  std::string names;
+  auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
+  for (const auto& entry : state.parameters) add(entry.first);
+  for (const auto& entry : state.buffers) add(entry.name);
+  for (const auto& entry : state.attributes) add(entry.first);
+  for (const auto& entry : state.children) add(entry.name);
+  return names;
 }
 
 }  // namespace
@@ -57,6 +68,12 @@ void Module::add_child(ModuleState::Child child) {
   state_->children.push_back(std::move(child));
 }
 
+void Module::remove_child(const std::string& name) {
+  size_t count = std::erase_if(state_->children, [&](const auto& child) { return child.name == name; });
+  require(count > 0, "there is no child '{}' to remove; there are [{}]", name, names_in(*state_));
+  ++state_->version;
+}
+
 void Module::attribute(const std::string& name, Value value) {
   check_new_name(name);
   state_->attributes.emplace_back(name, std::move(value));
@@ -78,16 +95,6 @@ std::optional<Value> find_own(const ModuleState& state, std::string_view name) {
   for (const auto& [own, value] : state.attributes)
     if (own == name) return value;
   return std::nullopt;
-}
-
-std::string names_in(const ModuleState& state) {
-  std::string names;
-  auto add = [&](const std::string& name) { names += (names.empty() ? "" : ", ") + name; };
-  for (const auto& entry : state.parameters) add(entry.first);
-  for (const auto& entry : state.buffers) add(entry.name);
-  for (const auto& entry : state.attributes) add(entry.first);
-  for (const auto& entry : state.children) add(entry.name);
-  return names;
 }
 
 }  // namespace
@@ -217,7 +224,12 @@ uint64_t Module::register_forward_hook(ModuleState::PostHook hook) {
   state_->post_hooks.emplace(state_->next_hook, std::move(hook));
   return state_->next_hook++;
 }
+uint64_t Module::register_backward_hook(ModuleState::BackwardHook hook) {
+  state_->backward_hooks.emplace(state_->next_hook, std::move(hook));
+  return state_->next_hook++;
+}
 void Module::remove_hook(uint64_t id) {
+  state_->backward_hooks.erase(id);
   state_->pre_hooks.erase(id);
   state_->post_hooks.erase(id);
 }
@@ -239,15 +251,18 @@ std::vector<Tensor> tensors_of(Args values) {
 }
 
 Value call_with_hooks(ModuleState& state, Args args, FunctionRef<Value(Args)> forward) {
-  if (state.pre_hooks.empty() && state.post_hooks.empty()) return forward(args);
+  if (state.pre_hooks.empty() && state.post_hooks.empty() && state.backward_hooks.empty())
+    return forward(args);
   std::vector<Tensor> inputs = tensors_of(args);
   for (auto& [id, hook] : state.pre_hooks) hook(inputs);
+  BackwardHooks backward(state);
+  inputs = backward.enter(std::move(inputs));
   ValueList changed(inputs.begin(), inputs.end());
   Value result = forward(changed);
   if (!result.is_tensor()) return result;
   Tensor output = result.to_tensor();
   for (auto& [id, hook] : state.post_hooks) hook(inputs, output);
-  return output;
+  return backward.leave(output);
 }
 
 }  // namespace

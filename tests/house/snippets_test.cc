@@ -33,7 +33,7 @@ TEST(Snippets, OfThePagesAreRunByTests) {
   for (const SourceFile& file : read_cpp({"tests/docs"}))
     for (const std::string& line : bare_lines(file.text)) run.push_back(line);
   for (const char* page : {"docs/graph.md", "docs/capture.md"}) {
-    std::vector<std::vector<std::string>> snippets = snippets_of(read_file(page).text);
+    std::vector<std::vector<std::string>> snippets = snippets_of(read_source(std::filesystem::path(WEFT_SOURCE_DIR) / page).text);
     EXPECT_GE(snippets.size(), 4u) << page;
     for (const std::vector<std::string>& snippet : snippets) {
       auto found = std::search(run.begin(), run.end(), snippet.begin(), snippet.end());

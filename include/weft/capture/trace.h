@@ -81,6 +81,8 @@ class TracedModule : public nn::Module {
   std::vector<std::string> method_names() const;
   void add_method(TracedFunction method) const;
   bool has(std::string_view path) const;
+  // Puts another tensor in the place of a parameter or buffer; the methods run with it.
+  void set_tensor(std::string_view path, const Tensor& tensor) const;
 
   Value call(Args args, const Kwargs& kwargs = {}) const { return method("forward").call(args, kwargs); }
   Value call(std::initializer_list<Value> args, const Kwargs& kwargs = {}) const {
@@ -145,7 +147,18 @@ template <typename M, typename R, typename... A>
 BoundMethod method(const M& module, R (M::*pointer)(A...), std::string name, std::string arg_names = {}) {
   nn::note_class(*module.state(), typeid(M));
   if (name == "forward") return detail::forward_of(module);
-  std::function<R(A...)> bound = [module, pointer](A... args) mutable {
+  std::function<R(A...)> bound = [own = M(module), pointer](A... args) mutable {
+    return (own.*pointer)(std::forward<A>(args)...);
+  };
+  return {module, std::move(name), weft::detail::adapt(std::move(bound)), std::move(arg_names)};
+}
+
+template <typename M, typename R, typename... A>
+BoundMethod method(const M& module, R (M::*pointer)(A...) const, std::string name,
+                   std::string arg_names = {}) {
+  nn::note_class(*module.state(), typeid(M));
+  if (name == "forward") return detail::forward_of(module);
+  std::function<R(A...)> bound = [module, pointer](A... args) {
     return (module.*pointer)(std::forward<A>(args)...);
   };
   return {module, std::move(name), weft::detail::adapt(std::move(bound)), std::move(arg_names)};

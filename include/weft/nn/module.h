@@ -41,6 +41,10 @@ struct ModuleState {
   using PostHook = std::function<void(const std::vector<Tensor>& inputs, Tensor& output)>;
   std::map<uint64_t, PreHook> pre_hooks;
   std::map<uint64_t, PostHook> post_hooks;
+  // May replace gradients of the arguments; one is undefined where none was wanted.
+  using BackwardHook =
+      std::function<void(std::vector<Tensor>& input_gradients, const std::vector<Tensor>& output_gradients)>;
+  std::map<uint64_t, BackwardHook> backward_hooks;
   uint64_t next_hook = 1;
 };
 
@@ -174,6 +178,8 @@ class Module {
 
   uint64_t register_forward_pre_hook(ModuleState::PreHook hook);
   uint64_t register_forward_hook(ModuleState::PostHook hook);
+  // Called in backward, when the gradients of the module's tensor arguments are known.
+  uint64_t register_backward_hook(ModuleState::BackwardHook hook);
   void remove_hook(uint64_t id);
 
   const std::shared_ptr<ModuleState>& state() const { return state_; }
@@ -190,6 +196,8 @@ class Module {
     return module;
   }
   void add_child(ModuleState::Child child);
+  // From now on there is no child of that name.
+  void remove_child(const std::string& name);
 
   // Runs forward between the hooks, and in front of whoever watches.
   template <typename F, typename... A>
@@ -206,7 +214,8 @@ class Module {
   }
 
   bool is_watched() const {
-    return ModuleObserver::current() || !state_->pre_hooks.empty() || !state_->post_hooks.empty();
+    return ModuleObserver::current() || !state_->pre_hooks.empty() || !state_->post_hooks.empty() ||
+           !state_->backward_hooks.empty();
   }
   Value watched_call(const char* argument_names, ValueList args, FunctionRef<Value(Args)> forward) const;
 

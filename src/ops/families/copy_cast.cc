@@ -1,4 +1,5 @@
 // Copies, casts, moves between devices, and values pulled out of tensors.
+#include "ops/outplace.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 #include "weft/ops/fake.h"
@@ -320,6 +321,31 @@ WEFT_OPERATOR(zero) = {
     .batch = unary_batch,
     .samples = self_samples,
 };
+
+}  // namespace weft::ops
+
+namespace weft {
+namespace {
+
+Tensor copied_outplace(const Tensor& self, const Tensor& src, bool) {
+  bool is_alike = self.dtype() == src.dtype() && self.device() == src.device();
+  return expand_as(is_alike ? src : to(src, self.device(), self.dtype()), self);
+}
+Tensor filled_outplace(const Tensor& self, const Scalar& value) { return full_like(self, value); }
+Tensor zeroed_outplace(const Tensor& self) { return zeros_like(self); }
+
+}  // namespace
+
+std::span<const OutplaceRule> outplace_rules() {
+  static constexpr OutplaceRule kRules[] = {{&ops::copy_op, function<&copied_outplace>()},
+                                            {&ops::fill_scalar_op, function<&filled_outplace>()},
+                                            {&ops::zero_op, function<&zeroed_outplace>()}};
+  return kRules;
+}
+
+}  // namespace weft
+
+namespace weft::ops {
 
 WEFT_OPERATOR(local_scalar_dense) = {
     .schema = "aten::_local_scalar_dense(Tensor self) -> Scalar",

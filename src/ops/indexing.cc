@@ -1,0 +1,133 @@
+#include "weft/ops/indexing.h"
+
+#include "weft/base/error.h"
+#include "weft/ops/operators.h"
+
+namespace weft {
+namespace {
+
+template <typename T>
+const T* as(const Index& index) {
+  return std::get_if<T>(&index.entry());
+}
+
+bool is_mask(const Tensor& tensor) { return tensor.dtype() == kBool || tensor.dtype() == kUInt8; }
+
+// How many dims of the tensor an entry stands for.
+int64_t dims_of(const Index& index) {
+  if (const Tensor* positions = as<Tensor>(index)) return is_mask(*positions) ? positions->dim() : 1;
+  return as<SymInt>(index) || as<Slice>(index) ? 1 : 0;
+}
+
+// The views that positions and slices make, and the tensors that are left for aten::index, by dim.
+struct Selection {
+  Tensor view;
+  std::vector<Tensor> positions;
+  bool has_positions = false;
+};
+
+class Selector {
+ public:
+  explicit Selector(const Tensor& tensor) : view_(tensor) {}
+
+  Selection select(std::span<const Index> entries) {
+    int64_t rank = view_.impl()->dim(), given = 0;
+    size_t ellipses = 0;
+    for (const Index& entry : entries) {
+      given += dims_of(entry);
+      ellipses += as<Ellipsis>(entry) != nullptr;
+    }
+    require(ellipses <= 1, "an index can have one ellipsis, but this one has {}", ellipses);
+    require(given <= rank, "too many indices for a tensor of dimension {}: there are {}", rank, given);
+    for (const Index& entry : entries) {
+      if (as<Ellipsis>(entry)) advance(rank - given);
+      else add(entry);
+    }
+    // "No typed function returns early": a part that is the whole is a tensor of its own.
+    if (!is_changed_ && !has_positions_) view_ = alias(view_);
+    return {view_, positions_, has_positions_};
+  }
+
+ private:
+  void add(const Index& entry) {
+    if (const SymInt* position = as<SymInt>(entry)) {
+      set(weft::select(view_, dim_, *position));
+    } else if (const Slice* slice = as<Slice>(entry)) {
+      // Whole by its form, whatever the size; bounds that happen to be the whole are kept.
+      if (slice->start || slice->stop || slice->step.is_symbolic() || slice->step.plain() != 1)
+        set(weft::slice(view_, dim_, slice->start, slice->stop, slice->step));
+      advance(1);
+    } else if (const Tensor* positions = as<Tensor>(entry)) {
+      add_positions(*positions);
+    } else {
+      set(unsqueeze(view_, dim_));
+      // A truth value keeps the new dim, or makes it empty.
+      if (const bool* keep = as<bool>(entry)) put_positions(zeros({*keep ? 1 : 0}, kInt64), 1);
+      else advance(1);
+    }
+  }
+  void add_positions(const Tensor& positions) {
+    if (!is_mask(positions)) return put_positions(positions, 1);
+    if (positions.dim() > 0) return put_positions(positions, positions.dim());
+    set(unsqueeze(view_, dim_));
+    put_positions(unsqueeze(positions, 0), 1);
+  }
+  void set(Tensor view) {
+    view_ = std::move(view);
+    is_changed_ = true;
+  }
+  // A mask of several dims is one entry of the list that aten::index takes.
+  void put_positions(const Tensor& positions, int64_t dims) {
+    positions_.resize(place_);
+    positions_.push_back(positions);
+    has_positions_ = true;
+    dim_ += dims;
+    ++place_;
+  }
+  void advance(int64_t dims) {
+    dim_ += dims;
+    place_ += static_cast<size_t>(dims);
+  }
+
+  Tensor view_;
+  std::vector<Tensor> positions_;
+  int64_t dim_ = 0;   // of the view
+  size_t place_ = 0;  // in the list
+  bool is_changed_ = false, has_positions_ = false;
+};
+
+// The value without its leading dims of size 1.
+Tensor without_leading_ones(const Tensor& value) {
+  SymIntSpan sizes = value.impl()->sizes();
+  size_t first = 0;
+  while (first < sizes.size() && known(sizes[first] == 1)) ++first;
+  if (first == 0) return value;
+  SymIntSpan own = value.sizes();
+  SymInts kept;
+  for (size_t d = first; d < own.size(); ++d) kept.push_back(own[d]);
+  return view(value, kept);
+}
+
+}  // namespace
+
+Tensor at(const Tensor& tensor, std::span<const Index> entries) {
+  Selection selection = Selector(tensor).select(entries);
+  return selection.has_positions ? index(selection.view, selection.positions) : selection.view;
+}
+
+void put_at(const Tensor& tensor, std::span<const Index> entries, const Tensor& value) {
+  Selection selection = Selector(tensor).select(entries);
+  if (selection.has_positions) index_put_(selection.view, selection.positions, without_leading_ones(value));
+  else if (value.impl()->dim() > selection.view.impl()->dim())
+    copy_(selection.view, without_leading_ones(value));
+  else copy_(selection.view, value);
+}
+
+void put_at(const Tensor& tensor, std::span<const Index> entries, const Scalar& value) {
+  Selection selection = Selector(tensor).select(entries);
+  if (selection.has_positions)
+    index_put_(selection.view, selection.positions, full({}, value, tensor.dtype()));
+  else fill_(selection.view, value);
+}
+
+}  // namespace weft

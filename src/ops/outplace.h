@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+
+#include "weft/ops/op_def.h"
+
+namespace weft {
+
+// An in-place operator that only takes the sizes and type of what it writes to, and functional calls that
+// give the same from its arguments: what a recording without writes holds in its place.
+struct OutplaceRule {
+  const OpDef* def;
+  Function calls;
+};
+std::span<const OutplaceRule> outplace_rules();
+
+}  // namespace weft
