@@ -19,6 +19,12 @@ Value GraphRecorder::unknown_tensor(const Tensor& tensor) {
   return value_of(attribute_node(tensor));
 }
 
+void GraphRecorder::annotate(Node& node, const Value& result) {
+  GraphWriter::annotate(node, result);
+  if (options_.record_stack_traces)
+    node.meta().trace = std::make_shared<const StackTrace>(StackTrace::capture());
+}
+
 Value GraphRecorder::for_below(const Value& value) {
   if (twins_.empty()) return value;
   return map_leaves(value, [&](const Value& leaf) {

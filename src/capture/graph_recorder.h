@@ -21,6 +21,7 @@ class GraphRecorder final : public GraphWriter, public Recorder {
 
  private:
   Value unknown_tensor(const Tensor& tensor) override;
+  void annotate(Node& node, const Value& result) override;
   uint32_t layer_bit() const { return options_.pre_dispatch ? layer::kRecorderUpper : layer::kRecorderLower; }
   // What the layers below get for an argument: a constant as a fake tensor where they are fake.
   Value for_below(const Value& value);

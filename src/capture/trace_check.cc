@@ -103,10 +103,7 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-std::string source_of(const Node& node) {
-  const NodeMeta* meta = node.meta_or_null();
-  return meta ? meta->source : std::string();
-}
+std::string source_of(const Node& node) { return node.source(); }
 
 std::string graph_difference(const Graph& traced, const Graph& check) {
   CanonicalLines a(traced), b(check);

@@ -314,11 +314,10 @@ class CodeWriter {
   // A comment where the calls below were made at another place than those above.
   void write_source(const Node& node) {
     if (node.kind() == NodeKind::kPlaceholder || node.kind() == NodeKind::kOutput) return;
-    const NodeMeta* meta = node.meta_or_null();
-    const std::string_view source = meta ? std::string_view(meta->source) : std::string_view();
+    std::string source = node.source();
     if (source_ && *source_ == source) return;
-    source_ = source;
     std::string comment = source_summary(source);
+    source_ = std::move(source);
     if (comment == comment_) return;
     if (!body_.empty()) body_ += '\n';
     body_ += body_indent_ + "# " + comment + "\n";
@@ -330,7 +329,7 @@ class CodeWriter {
   LastUses last_uses_;
   const std::string body_indent_;
   std::string parameters_, body_, result_type_;
-  std::optional<std::string_view> source_;  // of the last call
+  std::optional<std::string> source_;  // of the last call
   std::string comment_;
 };
 

@@ -231,6 +231,13 @@ void Node::move_after(Node& other) {
   graph_->insert(*this, other.next_);
 }
 
+std::string Node::source() const {
+  if (!meta_) return {};
+  if (!meta_->source.empty() || !meta_->trace) return meta_->source;
+  SourceFrame frame = meta_->trace->user_frame();
+  return frame.is_known() ? frame.to_string() : std::string();
+}
+
 bool Node::is_impure(bool random_is_impure) const {
   if (kind_ == NodeKind::kPlaceholder || kind_ == NodeKind::kOutput) return true;
   if (target_.function()) return target_.function()->has_effect;

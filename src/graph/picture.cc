@@ -107,8 +107,7 @@ std::vector<BoxLine> lines_of(const Node& node) {
 std::string tooltip_of(const Node& node) {
   constexpr size_t kLongest = 1000;
   std::string text = node.line();
-  const NodeMeta* meta = node.meta_or_null();
-  if (meta && !meta->source.empty()) text += " at " + meta->source;
+  if (std::string source = node.source(); !source.empty()) text += " at " + source;
   return shortened(showable(text), kLongest);
 }
 

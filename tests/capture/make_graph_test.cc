@@ -9,6 +9,7 @@
 #include "weft/autograd/autograd.h"
 #include "weft/core/from_data.h"
 #include "weft/func/functionalize.h"
+#include "weft/graph/text.h"
 #include "weft/nn/layers.h"
 #include "weft/ops/layers.h"
 
@@ -147,6 +148,17 @@ TEST(MakeGraph, PreDispatchKeepsCompositesAndGradMode) {
   Tensor x = randn({3, 4});
   EXPECT_FALSE(g(x).requires_grad());
   expect_equal(g(x), f(x));
+}
+
+TEST(MakeGraph, NotesWhereCallsWereMade) {
+  auto f = [](const Tensor& x) {
+    return x.sin();  // this line
+  };
+  GraphModule with = make_graph(f, {.record_stack_traces = true})(randn({3})),
+              without = make_graph(f)(randn({3}));
+  EXPECT_THAT(with.graph().find("sin")->source(), HasSubstr("make_graph_test.cc"));
+  EXPECT_EQ(without.graph().find("sin")->source(), "");
+  EXPECT_THAT(readable(with.graph()), HasSubstr("make_graph_test.cc"));
 }
 
 TEST(MakeGraph, FailuresLeaveNothingBehind) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/base/function_ref.h"
+#include "weft/base/stack_trace.h"
 #include "weft/core/argument_names.h"
 #include "weft/core/value.h"
 #include "weft/ops/operator.h"
@@ -79,6 +80,8 @@ struct NodeMeta {
   Value value;         // a tensor without data that has the result's type and symbolic sizes
   std::string type;    // a type expression, as printed
   std::string source;  // where in the program the call was made
+  // The same, as it was noted: names and lines are found when somebody asks `Node::source`.
+  std::shared_ptr<const StackTrace> trace;
   std::vector<std::pair<std::string, std::string>>
       modules;  // path and class of the modules around it, outermost first
   Dict extra;   // anything else, by name
@@ -126,6 +129,9 @@ class Node final : public ValueObject {
 
   // Whether it must stay even when nobody uses it. Asks schema and traits.
   bool is_impure(bool random_is_impure = true) const;
+
+  // Where in the program the call was made; empty when nobody noted it.
+  std::string source() const;
 
   // Made on first use.
   NodeMeta& meta();
