@@ -8,6 +8,27 @@ namespace weft {
 
 using Kind = ScriptType::Kind;
 
+ScriptNode& ScriptStore::make_node(std::string kind, std::vector<const ScriptValue*> inputs) {
+  ScriptNode& node = nodes.emplace_back();
+  node.kind = std::move(kind);
+  node.inputs = std::move(inputs);
+  node.number = nodes.size() - 1;
+  return node;
+}
+
+ScriptValue& ScriptStore::make_value(ScriptType type, const ScriptNode* node) {
+  ScriptValue& value = values.emplace_back();
+  value.type = std::move(type);
+  value.node = node;
+  value.number = values.size() - 1;
+  return value;
+}
+
+ScriptValue& ScriptProgram::make_value(ScriptType type, const ScriptNode* node, ScriptBlock& block) {
+  homes.push_back(&block);
+  return store->make_value(std::move(type), node);
+}
+
 std::vector<ScriptNode*> ScriptProgram::lines(const ScriptBlock& block) const {
   std::vector<ScriptNode*> all;
   auto add_conversions = [&](const ScriptNode* node) {
@@ -93,7 +114,7 @@ ScriptBlock& ScriptBuilder::open(ScriptBlock& parent, const std::string& path, c
                                  const std::string& scope) {
   ScriptValue* module = attribute_in(parent, path, class_type(path));
   const int64_t number = calls_[path]++;
-  ScriptNode& call = make_node("prim::CallMethod", {module});
+  ScriptNode& call = program_.store->make_node("prim::CallMethod", {module});
   ScriptBlock& block = *program_.blocks.emplace_back(std::make_unique<ScriptBlock>());
   block.parent = &parent;
   block.depth = parent.depth + 1;
@@ -104,7 +125,7 @@ ScriptBlock& ScriptBuilder::open(ScriptBlock& parent, const std::string& path, c
   block.call = &call;
   block.self = module;
   if (!options_.inline_calls) {
-    block.self = &make_value(module->type, nullptr, block);
+    block.self = &program_.make_value(module->type, nullptr, block);
     name(block.self, "self");
   }
   call.attributes.emplace_back("name", block.method);
@@ -115,30 +136,15 @@ ScriptBlock& ScriptBuilder::open(ScriptBlock& parent, const std::string& path, c
 
 // --- lines -----------------------------------------------------------------------------------------------
 
-ScriptNode& ScriptBuilder::make_node(std::string kind, Inputs inputs) {
-  ScriptNode& node = program_.store->nodes.emplace_back();
-  node.kind = std::move(kind);
-  node.inputs = std::move(inputs);
-  return node;
-}
-
-ScriptValue& ScriptBuilder::make_value(ScriptType type, const ScriptNode* node, ScriptBlock& block) {
-  ScriptValue& value = program_.store->values.emplace_back();
-  value.type = std::move(type);
-  value.node = node;
-  program_.home[&value] = &block;
-  return value;
-}
-
 ScriptValue* ScriptBuilder::input(std::string wanted, ScriptType type) {
-  ScriptValue& value = make_value(std::move(type), nullptr, *program_.blocks[0]);
+  ScriptValue& value = program_.make_value(std::move(type), nullptr, *program_.blocks[0]);
   name(&value, std::move(wanted));
   program_.inputs.push_back(&value);
   return &value;
 }
 
 ScriptNode& ScriptBuilder::line(std::string kind, Inputs inputs) {
-  ScriptNode& node = make_node(std::move(kind), std::move(inputs));
+  ScriptNode& node = program_.store->make_node(std::move(kind), std::move(inputs));
   node.origin = origin_;
   node.scope = here_->scope;
   node.source = source_;
@@ -147,7 +153,7 @@ ScriptNode& ScriptBuilder::line(std::string kind, Inputs inputs) {
 }
 
 ScriptValue* ScriptBuilder::result(ScriptNode& node, ScriptType type) {
-  ScriptValue& value = make_value(std::move(type), &node, *here_);
+  ScriptValue& value = program_.make_value(std::move(type), &node, *here_);
   node.outputs.push_back(&value);
   return &value;
 }
@@ -190,11 +196,11 @@ ScriptValue* ScriptBuilder::function(const std::string& name) {
 }
 
 ScriptValue* ScriptBuilder::conversion(const ScriptValue& tensor, std::string_view kind, ScriptType type) {
-  ScriptNode& node = make_node("aten::" + std::string(kind), {&tensor});
+  ScriptNode& node = program_.store->make_node("aten::" + std::string(kind), {&tensor});
   node.origin = origin_;
   node.scope = here_->scope;
   node.source = source_;
-  ScriptValue& number = make_value(std::move(type), &node, *program_.home.at(&tensor));
+  ScriptValue& number = program_.make_value(std::move(type), &node, program_.home(tensor));
   node.outputs.push_back(&number);
   program_.conversions[tensor.node].push_back(&node);
   return &number;
@@ -242,9 +248,10 @@ ScriptValue* ScriptBuilder::chain(ScriptBlock& block, const std::string& path, c
   for (size_t at = block.path.empty() ? 0 : block.path.size() + 1; at <= path.size();) {
     const size_t end = std::min(path.find('.', at), path.size());
     const std::string part = path.substr(at, end - at);
-    ScriptNode& node = make_node("prim::GetAttr", {value});
+    ScriptNode& node = program_.store->make_node("prim::GetAttr", {value});
     node.attributes.emplace_back("name", part);
-    value = &make_value(end == path.size() ? type.erased() : class_type(path.substr(0, end)), &node, block);
+    value = &program_.make_value(end == path.size() ? type.erased() : class_type(path.substr(0, end)), &node,
+                                 block);
     node.outputs.push_back(value);
     name(value, part.empty() || std::isdigit(static_cast<unsigned char>(part[0])) ? "_" + part : part);
     nodes.push_back(&node);
