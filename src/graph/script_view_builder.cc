@@ -111,27 +111,37 @@ void ScriptBuilder::begin_output() {
 }
 
 ScriptBlock& ScriptBuilder::open(ScriptBlock& parent, const std::string& path, const Value& call_id,
-                                 const std::string& scope) {
-  ScriptValue* module = attribute_in(parent, path, class_type(path));
+                                 const std::string& module) {
+  ScriptValue* owner = attribute_in(parent, path, class_type(path));
   const int64_t number = calls_[path]++;
-  ScriptNode& call = program_.store->make_node("prim::CallMethod", {module});
+  ScriptNode& call = program_.store->make_node("prim::CallMethod", {owner});
   ScriptBlock& block = *program_.blocks.emplace_back(std::make_unique<ScriptBlock>());
   block.parent = &parent;
   block.depth = parent.depth + 1;
   block.path = path;
   block.method = number ? "forward" + std::to_string(number) : "forward";
   block.call_id = call_id;
-  block.scope = parent.scope.empty() ? scope : parent.scope + "/" + scope;
+  block.module = module;
   block.call = &call;
-  block.self = module;
+  block.self = owner;
   if (!options_.inline_calls) {
-    block.self = &program_.make_value(module->type, nullptr, block);
+    block.self = &program_.make_value(owner->type, nullptr, block);
     name(block.self, "self");
   }
   call.attributes.emplace_back("name", block.method);
   parent.body.push_back(&call);
   program_.callees[&call] = &block;
   return block;
+}
+
+const std::string& ScriptBuilder::scope() {
+  if (!here_->scope.empty() || !here_->parent) return here_->scope;
+  std::vector<const std::string*> modules;
+  for (const ScriptBlock* block = here_; block->parent; block = block->parent)
+    modules.push_back(&block->module);
+  for (auto module = modules.rbegin(); module != modules.rend(); ++module)
+    here_->scope += (here_->scope.empty() ? "" : "/") + **module;
+  return here_->scope;
 }
 
 // --- lines -----------------------------------------------------------------------------------------------
@@ -146,7 +156,7 @@ ScriptValue* ScriptBuilder::input(std::string wanted, ScriptType type) {
 ScriptNode& ScriptBuilder::line(std::string kind, Inputs inputs) {
   ScriptNode& node = program_.store->make_node(std::move(kind), std::move(inputs));
   node.origin = origin_;
-  node.scope = here_->scope;
+  node.scope = scope();
   node.source = source_;
   here_->body.push_back(&node);
   return node;
@@ -198,7 +208,7 @@ ScriptValue* ScriptBuilder::function(const std::string& name) {
 ScriptValue* ScriptBuilder::conversion(const ScriptValue& tensor, std::string_view kind, ScriptType type) {
   ScriptNode& node = program_.store->make_node("aten::" + std::string(kind), {&tensor});
   node.origin = origin_;
-  node.scope = here_->scope;
+  node.scope = scope();
   node.source = source_;
   ScriptValue& number = program_.make_value(std::move(type), &node, program_.home(tensor));
   node.outputs.push_back(&number);
@@ -242,7 +252,6 @@ ScriptValue* ScriptBuilder::attribute_in(ScriptBlock& block, const std::string& 
 
 // Of a tensor that a module owns nothing is known: another may take its place.
 ScriptValue* ScriptBuilder::chain(ScriptBlock& block, const std::string& path, const ScriptType& type) {
-  invariant(block.self != nullptr, "the program reads the attribute '{}' but has no self", path);
   std::vector<ScriptNode*>& nodes = block.attribute_chains.emplace_back();
   ScriptValue* value = block.self;
   for (size_t at = block.path.empty() ? 0 : block.path.size() + 1; at <= path.size();) {

@@ -20,8 +20,9 @@ struct ScriptBlock {
   ScriptBlock* parent = nullptr;
   size_t depth = 0;
   std::string path, method;
-  Value call_id = {};  // tells two calls of one module apart, where the capture noted it
-  std::string scope;
+  Value call_id = {};           // tells two calls of one module apart, where the capture noted it
+  std::string module;           // as the node that opened it has it: "__module.layer1"
+  std::string scope;            // of its lines; made when the first one is written
   ScriptNode* call = nullptr;   // in the parent
   ScriptValue* self = nullptr;  // null in a function
   std::vector<ScriptNode*> body;
@@ -101,7 +102,8 @@ class ScriptBuilder {
 
  private:
   ScriptBlock& open(ScriptBlock& parent, const std::string& path, const Value& call_id,
-                    const std::string& scope);
+                    const std::string& module);
+  const std::string& scope();
   ScriptValue* attribute_in(ScriptBlock& block, const std::string& path, const ScriptType& type);
   ScriptValue* chain(ScriptBlock& block, const std::string& path, const ScriptType& type);
   ScriptType class_type(const std::string& path) const;
