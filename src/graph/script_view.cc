@@ -185,6 +185,9 @@ void ScriptLowering::lower_custom(const Node& node, const std::string& name) {
 }
 
 void ScriptLowering::lower_module(const Node& node) {
+  require(!options_.self_type.empty(),
+          "the program calls the module '{}' but has no self; give ScriptOptions a self_type",
+          node.target().to_string());
   builder_.begin(node);
   Inputs inputs = arguments(node, 0);
   inputs.insert(inputs.begin(), builder_.module_attribute(node.target().to_string()));

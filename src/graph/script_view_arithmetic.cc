@@ -77,10 +77,16 @@ const Row* find_row(std::string_view function) {
   return nullptr;
 }
 
-// Sizes are tensors of integers; their quotient is of the default type.
-ScriptType type_of_result(const Node& node, Gives gives) {
+bool is_number_tensor(const ScriptType& type) {
+  return !type.is(Kind::kTensor) || (type.sizes && type.sizes->empty());
+}
+
+// Sizes are tensors of integers; their quotient is of the default type. Nothing is known of what comes from
+// other tensors, unless the node notes it.
+ScriptType type_of_result(const Node& node, Gives gives, const ScriptValue& first, const ScriptValue& last) {
   const Value& noted = noted_value(node);
   if (noted.is_tensor()) return ScriptType::of(noted);
+  if (!is_number_tensor(first.type) || !is_number_tensor(last.type)) return {};
   if (gives == Gives::kBool || noted.is_bool()) return number_tensor_type(kBool);
   return number_tensor_type(gives == Gives::kReal || noted.is_double() ? kFloat32 : kInt64);
 }
@@ -112,14 +118,16 @@ bool ScriptLowering::lower_arithmetic(const Node& node) {
   const Row* row = find_row(function->name);
   if (!row) return false;
   const Form& form = form_for(*row, args);
-  ScriptType type = type_of_result(node, row->gives);
   ValueList operands = args;
   if (form.is_swapped) std::swap(operands[0], operands[1]);
   Inputs inputs;
   for (const Value& value : operands) {
     inputs.push_back(operand(value, form.is_plain));
-    if (form.of_inverse && inputs.size() == 1) inputs[0] = builder_.aten("reciprocal", {inputs[0]}, type);
+    if (!form.of_inverse || inputs.size() != 1) continue;
+    ScriptType inverse = type_of_result(node, row->gives, *inputs[0], *inputs[0]);
+    inputs[0] = builder_.aten("reciprocal", {inputs[0]}, std::move(inverse));
   }
+  ScriptType type = type_of_result(node, row->gives, *inputs.front(), *inputs.back());
   // What the operator takes beyond the operands has its default.
   std::string kind = "aten::" + std::string(form.name);
   const Operator* op =

@@ -8,6 +8,27 @@ namespace weft {
 
 using Kind = ScriptType::Kind;
 
+ScriptNode& ScriptStore::make_node(std::string kind, std::vector<const ScriptValue*> inputs) {
+  ScriptNode& node = nodes.emplace_back();
+  node.kind = std::move(kind);
+  node.inputs = std::move(inputs);
+  node.number = nodes.size() - 1;
+  return node;
+}
+
+ScriptValue& ScriptStore::make_value(ScriptType type, const ScriptNode* node) {
+  ScriptValue& value = values.emplace_back();
+  value.type = std::move(type);
+  value.node = node;
+  value.number = values.size() - 1;
+  return value;
+}
+
+ScriptValue& ScriptProgram::make_value(ScriptType type, const ScriptNode* node, ScriptBlock& block) {
+  homes.push_back(&block);
+  return store->make_value(std::move(type), node);
+}
+
 std::vector<ScriptNode*> ScriptProgram::lines(const ScriptBlock& block) const {
   std::vector<ScriptNode*> all;
   auto add_conversions = [&](const ScriptNode* node) {
@@ -90,21 +111,21 @@ void ScriptBuilder::begin_output() {
 }
 
 ScriptBlock& ScriptBuilder::open(ScriptBlock& parent, const std::string& path, const Value& call_id,
-                                 const std::string& scope) {
-  ScriptValue* module = attribute_in(parent, path, class_type(path));
+                                 const std::string& module) {
+  ScriptValue* owner = attribute_in(parent, path, class_type(path));
   const int64_t number = calls_[path]++;
-  ScriptNode& call = make_node("prim::CallMethod", {module});
+  ScriptNode& call = program_.store->make_node("prim::CallMethod", {owner});
   ScriptBlock& block = *program_.blocks.emplace_back(std::make_unique<ScriptBlock>());
   block.parent = &parent;
   block.depth = parent.depth + 1;
   block.path = path;
   block.method = number ? "forward" + std::to_string(number) : "forward";
   block.call_id = call_id;
-  block.scope = parent.scope.empty() ? scope : parent.scope + "/" + scope;
+  block.module = module;
   block.call = &call;
-  block.self = module;
+  block.self = owner;
   if (!options_.inline_calls) {
-    block.self = &make_value(module->type, nullptr, block);
+    block.self = &program_.make_value(owner->type, nullptr, block);
     name(block.self, "self");
   }
   call.attributes.emplace_back("name", block.method);
@@ -113,41 +134,36 @@ ScriptBlock& ScriptBuilder::open(ScriptBlock& parent, const std::string& path, c
   return block;
 }
 
+const std::string& ScriptBuilder::scope() {
+  if (!here_->scope.empty() || !here_->parent) return here_->scope;
+  std::vector<const std::string*> modules;
+  for (const ScriptBlock* block = here_; block->parent; block = block->parent)
+    modules.push_back(&block->module);
+  for (auto module = modules.rbegin(); module != modules.rend(); ++module)
+    here_->scope += (here_->scope.empty() ? "" : "/") + **module;
+  return here_->scope;
+}
+
 // --- lines -----------------------------------------------------------------------------------------------
 
-ScriptNode& ScriptBuilder::make_node(std::string kind, Inputs inputs) {
-  ScriptNode& node = program_.store->nodes.emplace_back();
-  node.kind = std::move(kind);
-  node.inputs = std::move(inputs);
-  return node;
-}
-
-ScriptValue& ScriptBuilder::make_value(ScriptType type, const ScriptNode* node, ScriptBlock& block) {
-  ScriptValue& value = program_.store->values.emplace_back();
-  value.type = std::move(type);
-  value.node = node;
-  program_.home[&value] = &block;
-  return value;
-}
-
 ScriptValue* ScriptBuilder::input(std::string wanted, ScriptType type) {
-  ScriptValue& value = make_value(std::move(type), nullptr, *program_.blocks[0]);
+  ScriptValue& value = program_.make_value(std::move(type), nullptr, *program_.blocks[0]);
   name(&value, std::move(wanted));
   program_.inputs.push_back(&value);
   return &value;
 }
 
 ScriptNode& ScriptBuilder::line(std::string kind, Inputs inputs) {
-  ScriptNode& node = make_node(std::move(kind), std::move(inputs));
+  ScriptNode& node = program_.store->make_node(std::move(kind), std::move(inputs));
   node.origin = origin_;
-  node.scope = here_->scope;
+  node.scope = scope();
   node.source = source_;
   here_->body.push_back(&node);
   return node;
 }
 
 ScriptValue* ScriptBuilder::result(ScriptNode& node, ScriptType type) {
-  ScriptValue& value = make_value(std::move(type), &node, *here_);
+  ScriptValue& value = program_.make_value(std::move(type), &node, *here_);
   node.outputs.push_back(&value);
   return &value;
 }
@@ -190,11 +206,11 @@ ScriptValue* ScriptBuilder::function(const std::string& name) {
 }
 
 ScriptValue* ScriptBuilder::conversion(const ScriptValue& tensor, std::string_view kind, ScriptType type) {
-  ScriptNode& node = make_node("aten::" + std::string(kind), {&tensor});
+  ScriptNode& node = program_.store->make_node("aten::" + std::string(kind), {&tensor});
   node.origin = origin_;
-  node.scope = here_->scope;
+  node.scope = scope();
   node.source = source_;
-  ScriptValue& number = make_value(std::move(type), &node, *program_.home.at(&tensor));
+  ScriptValue& number = program_.make_value(std::move(type), &node, program_.home(tensor));
   node.outputs.push_back(&number);
   program_.conversions[tensor.node].push_back(&node);
   return &number;
@@ -236,15 +252,15 @@ ScriptValue* ScriptBuilder::attribute_in(ScriptBlock& block, const std::string& 
 
 // Of a tensor that a module owns nothing is known: another may take its place.
 ScriptValue* ScriptBuilder::chain(ScriptBlock& block, const std::string& path, const ScriptType& type) {
-  invariant(block.self != nullptr, "the program reads the attribute '{}' but has no self", path);
   std::vector<ScriptNode*>& nodes = block.attribute_chains.emplace_back();
   ScriptValue* value = block.self;
   for (size_t at = block.path.empty() ? 0 : block.path.size() + 1; at <= path.size();) {
     const size_t end = std::min(path.find('.', at), path.size());
     const std::string part = path.substr(at, end - at);
-    ScriptNode& node = make_node("prim::GetAttr", {value});
+    ScriptNode& node = program_.store->make_node("prim::GetAttr", {value});
     node.attributes.emplace_back("name", part);
-    value = &make_value(end == path.size() ? type.erased() : class_type(path.substr(0, end)), &node, block);
+    value = &program_.make_value(end == path.size() ? type.erased() : class_type(path.substr(0, end)), &node,
+                                 block);
     node.outputs.push_back(value);
     name(value, part.empty() || std::isdigit(static_cast<unsigned char>(part[0])) ? "_" + part : part);
     nodes.push_back(&node);

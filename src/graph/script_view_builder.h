@@ -6,9 +6,13 @@
 
 namespace weft {
 
+// Until a view is finished, values and nodes are numbered by their place here.
 struct ScriptStore {
   std::deque<ScriptValue> values;
   std::deque<ScriptNode> nodes;
+
+  ScriptNode& make_node(std::string kind, std::vector<const ScriptValue*> inputs);
+  ScriptValue& make_value(ScriptType type, const ScriptNode* node);
 };
 
 // One call of a module, or the program itself, while a view is made.
@@ -16,8 +20,9 @@ struct ScriptBlock {
   ScriptBlock* parent = nullptr;
   size_t depth = 0;
   std::string path, method;
-  Value call_id = {};  // tells two calls of one module apart, where the capture noted it
-  std::string scope;
+  Value call_id = {};           // tells two calls of one module apart, where the capture noted it
+  std::string module;           // as the node that opened it has it: "__module.layer1"
+  std::string scope;            // of its lines; made when the first one is written
   ScriptNode* call = nullptr;   // in the parent
   ScriptValue* self = nullptr;  // null in a function
   std::vector<ScriptNode*> body;
@@ -37,11 +42,14 @@ struct ScriptProgram {
   std::vector<std::unique_ptr<ScriptBlock>> blocks;  // the program itself first; each after its parent
   std::vector<const ScriptValue*> inputs;
   const ScriptValue* output = nullptr;
-  std::unordered_map<const ScriptValue*, ScriptBlock*> home;  // the block of a value
   // Numbers that tensors were turned into, behind the node of each tensor, the latest first; those of inputs
   // stand at the beginning, under null.
   std::unordered_map<const ScriptNode*, std::vector<ScriptNode*>> conversions;
   std::unordered_map<const ScriptNode*, ScriptBlock*> callees;  // of the calls that the blocks are
+  std::vector<ScriptBlock*> homes;                              // of the values
+
+  ScriptValue& make_value(ScriptType type, const ScriptNode* node, ScriptBlock& block);
+  ScriptBlock& home(const ScriptValue& value) const { return *homes[value.number]; }
 
   // The lines of a block in their order.
   std::vector<ScriptNode*> lines(const ScriptBlock& block) const;
@@ -94,12 +102,11 @@ class ScriptBuilder {
 
  private:
   ScriptBlock& open(ScriptBlock& parent, const std::string& path, const Value& call_id,
-                    const std::string& scope);
+                    const std::string& module);
+  const std::string& scope();
   ScriptValue* attribute_in(ScriptBlock& block, const std::string& path, const ScriptType& type);
   ScriptValue* chain(ScriptBlock& block, const std::string& path, const ScriptType& type);
   ScriptType class_type(const std::string& path) const;
-  ScriptNode& make_node(std::string kind, Inputs inputs);
-  ScriptValue& make_value(ScriptType type, const ScriptNode* node, ScriptBlock& block);
 
   const ScriptOptions& options_;
   ScriptProgram program_;
@@ -123,8 +130,6 @@ class ScriptCalls {
   void import_values(ScriptBlock& block);
   void close_results(ScriptBlock& block);
   ScriptGraph graph_of(const ScriptBlock& block);
-  ScriptNode& make_node(std::string kind, std::vector<const ScriptValue*> inputs);
-  ScriptValue& make_value(ScriptType type, const ScriptNode* node, ScriptBlock& block);
   ScriptGraph finish(ScriptGraph graph);
   void choose_names(const ScriptGraph& graph);
 
@@ -139,7 +144,8 @@ class ScriptCalls {
   std::unordered_map<const ScriptBlock*, Interface> interfaces_;
   std::unordered_map<const ScriptNode*, ScriptNode*> unpacks_;  // behind calls of several results
   std::unordered_map<const ScriptBlock*, std::shared_ptr<ScriptGraph>> graphs_;
-  std::unordered_map<const ScriptValue*, std::string> names_;
+  std::vector<std::string> names_;                    // of the values
+  std::vector<size_t> value_numbers_, node_numbers_;  // in their graphs
 };
 
 }  // namespace weft

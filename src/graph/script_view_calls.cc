@@ -11,21 +11,6 @@ using Kind = ScriptType::Kind;
 ScriptCalls::ScriptCalls(ScriptProgram program, const ScriptOptions& options)
     : program_(std::move(program)), options_(options) {}
 
-ScriptNode& ScriptCalls::make_node(std::string kind, std::vector<const ScriptValue*> inputs) {
-  ScriptNode& node = program_.store->nodes.emplace_back();
-  node.kind = std::move(kind);
-  node.inputs = std::move(inputs);
-  return node;
-}
-
-ScriptValue& ScriptCalls::make_value(ScriptType type, const ScriptNode* node, ScriptBlock& block) {
-  ScriptValue& value = program_.store->values.emplace_back();
-  value.type = std::move(type);
-  value.node = node;
-  program_.home[&value] = &block;
-  return value;
-}
-
 // --- opened up -------------------------------------------------------------------------------------------
 
 ScriptGraph ScriptCalls::inlined(ScriptProgram program, const ScriptOptions& options) {
@@ -86,12 +71,12 @@ bool is_around(const ScriptBlock& outer, const ScriptBlock& block) {
 // A value that is used outside of the call that made it becomes a result of the call, and of every call
 // around that one up to the user. It does so once, whoever uses it.
 const ScriptValue* ScriptCalls::exported(const ScriptValue* value, const ScriptBlock& user) {
-  for (ScriptBlock* block = program_.home.at(value); !is_around(*block, user); block = block->parent) {
+  for (ScriptBlock* block = &program_.home(*value); !is_around(*block, user); block = block->parent) {
     Interface& interface = interfaces_.at(block);
     ScriptValue*& outside = interface.exports[value];
     if (!outside) {
       interface.outputs.push_back(value);
-      outside = &make_value(value->type, block->call, *block->parent);
+      outside = &program_.make_value(value->type, block->call, *block->parent);
     }
     value = outside;
   }
@@ -126,14 +111,14 @@ void ScriptCalls::import_values(ScriptBlock& block) {
   std::unordered_map<const ScriptValue*, const ScriptValue*> inside;
   auto import_as = [&](const ScriptValue* value, const ScriptType& type, bool with_name) {
     invariant(block.parent != nullptr, "a value of a call was not given to its caller");
-    ScriptValue& input = make_value(type, nullptr, block);
+    ScriptValue& input = program_.make_value(type, nullptr, block);
     if (with_name) input.name = value->name, input.is_named = value->is_named;
     interface.inputs.push_back(&input);
     block.call->inputs.push_back(value);
     return inside[value] = &input;
   };
   auto imported = [&](const ScriptValue* value) {
-    if (program_.home.at(value) == &block) return value;
+    if (&program_.home(*value) == &block) return value;
     auto known = inside.find(value);
     return known == inside.end() ? import_as(value, value->type, true) : known->second;
   };
@@ -147,13 +132,13 @@ void ScriptCalls::close_results(ScriptBlock& block) {
   Interface& interface = interfaces_.at(&block);
   ScriptNode& call = *block.call;
   auto end_with = [&](std::string kind, std::vector<const ScriptValue*> inputs, ScriptType type) {
-    ScriptNode& node = make_node(std::move(kind), std::move(inputs));
-    node.outputs.push_back(&make_value(std::move(type), &node, block));
+    ScriptNode& node = program_.store->make_node(std::move(kind), std::move(inputs));
+    node.outputs.push_back(&program_.make_value(std::move(type), &node, block));
     interface.lines.push_back(&node);
     return node.outputs[0];
   };
   if (interface.outputs.empty()) {
-    call.outputs = {&make_value({.kind = Kind::kNone}, &call, *block.parent)};
+    call.outputs = {&program_.make_value({.kind = Kind::kNone}, &call, *block.parent)};
     interface.outputs = {end_with("prim::Constant", {}, {.kind = Kind::kNone})};
     return;
   }
@@ -168,8 +153,8 @@ void ScriptCalls::close_results(ScriptBlock& block) {
     return;
   }
   ScriptType type = ScriptType::tuple(std::move(types));
-  call.outputs = {&make_value(type.erased(), &call, *block.parent)};
-  ScriptNode& unpack = make_node("prim::TupleUnpack", {call.outputs[0]});
+  call.outputs = {&program_.make_value(type.erased(), &call, *block.parent)};
+  ScriptNode& unpack = program_.store->make_node("prim::TupleUnpack", {call.outputs[0]});
   for (const ScriptValue* value : interface.outputs) interface.exports.at(value)->node = &unpack;
   unpack.outputs = std::move(outside);
   unpacks_[&call] = &unpack;
@@ -200,20 +185,28 @@ ScriptGraph ScriptCalls::graph_of(const ScriptBlock& block) {
 
 void ScriptCalls::choose_names(const ScriptGraph& graph) {
   std::unordered_map<std::string, int64_t> taken;  // with the last number behind a point
-  int64_t number = 0;
-  auto choose = [&](const ScriptValue* value) {
-    std::string& name = names_[value];
+  size_t number = 0;
+  auto choose = [&](const ScriptValue& value) {
+    value_numbers_[value.number] = number;
+    std::string& name = names_[value.number];
     name = std::to_string(number++);
-    if (options_.canonical || !value->is_named) return;
-    name = value->name;
-    while (!taken.try_emplace(name, 0).second) name = fmt::format("{}.{}", value->name, ++taken[value->name]);
+    if (options_.canonical || !value.is_named) return;
+    name = value.name;
+    while (!taken.try_emplace(name, 0).second) name = fmt::format("{}.{}", value.name, ++taken[value.name]);
   };
-  for (const ScriptValue* input : graph.inputs()) choose(input);
-  for (const ScriptNode* node : graph.nodes())
-    for (const ScriptValue* output : node->outputs) choose(output);
+  for (const ScriptValue* input : graph.inputs()) choose(*input);
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    node_numbers_[graph.nodes()[i]->number] = i;
+    for (const ScriptValue* output : graph.nodes()[i]->outputs) choose(*output);
+  }
 }
 
 ScriptGraph ScriptCalls::finish(ScriptGraph graph) {
+  std::deque<ScriptValue>& values = program_.store->values;
+  std::deque<ScriptNode>& nodes = program_.store->nodes;
+  names_.resize(values.size());
+  value_numbers_.resize(values.size());
+  node_numbers_.resize(nodes.size());
   graph.name_ = options_.name;
   auto set_up = [&](ScriptGraph& one) {
     choose_names(one);
@@ -224,15 +217,14 @@ ScriptGraph ScriptCalls::finish(ScriptGraph graph) {
   };
   set_up(graph);
   for (auto& [block, method] : graphs_) set_up(*method);
-  for (ScriptValue& value : program_.store->values) {
-    auto name = names_.find(&value);
-    if (name != names_.end()) value.name = std::move(name->second);
-    if (options_.canonical) value.is_named = false;
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i].name = std::move(names_[i]);
+    values[i].number = value_numbers_[i];
+    values[i].is_named &= !options_.canonical;
+    // Methods say no more of their results than that they are tensors, numbers, ...
+    if (values[i].node && values[i].node->callee) values[i].type = values[i].type.erased();
   }
-  // The values that calls give are known only to be tensors, numbers, ...: methods say no more of their
-  // results.
-  for (ScriptValue& value : program_.store->values)
-    if (value.node && value.node->callee) value.type = value.type.erased();
+  for (size_t i = 0; i < nodes.size(); ++i) nodes[i].number = node_numbers_[i];
   return graph;
 }
 

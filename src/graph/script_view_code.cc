@@ -56,7 +56,14 @@ std::string base_name(const ScriptValue& value) {
 
 class CodeWriter {
  public:
-  CodeWriter(const ScriptGraph& graph, bool is_method) : graph_(graph), is_method_(is_method) {}
+  CodeWriter(const ScriptGraph& graph, bool is_method)
+      : graph_(graph), is_method_(is_method), inlined_(graph.nodes().size()) {
+    size_t values = graph.inputs().size();
+    for (const ScriptNode* node : graph.nodes()) values += node->outputs.size();
+    uses_.resize(values);
+    sites_.resize(values);
+    expressions_.resize(values);
+  }
 
   std::string run() {
     std::string head = header();
@@ -84,7 +91,7 @@ class CodeWriter {
       std::string wanted = is_self          ? "self"
                            : input.is_named ? base_name(input)
                                             : "argument_" + std::to_string(i);
-      std::string name = expressions_[&input] = names_.make(wanted);
+      std::string name = expressions_[input.number] = names_.make(wanted);
       text += (i ? ",\n    " : "") + name + (is_self ? "" : ": " + input.type.annotation());
     }
     std::string result = graph_.outputs().empty() ? "None" : graph_.outputs()[0]->type.annotation();
@@ -94,23 +101,20 @@ class CodeWriter {
   // --- what is written where it is used ---
 
   void count_uses() {
-    for (const ScriptNode* node : graph_.nodes()) {
-      position_[node] = static_cast<int64_t>(position_.size());
-      note_uses(node, node->inputs);
-    }
+    for (const ScriptNode* node : graph_.nodes()) note_uses(node, node->inputs);
     note_uses(nullptr, graph_.outputs());
   }
   void note_uses(const ScriptNode* user, const Values& values) {
     for (size_t i = 0; i < values.size(); ++i) {
-      ++uses_[values[i]];
-      sites_[values[i]] = {user, static_cast<int64_t>(i)};
+      ++uses_[values[i]->number];
+      sites_[values[i]->number] = {user, static_cast<int64_t>(i)};
     }
   }
 
   // A value with a name stays a variable, unless it is all that is returned.
   bool may_be_inlined(const ScriptValue& value) const {
-    return value.node->outputs.size() == 1 && uses_.at(&value) == 1 &&
-           (!value.is_named || !sites_.at(&value).first);
+    return value.node->outputs.size() == 1 && uses_[value.number] == 1 &&
+           (!value.is_named || !sites_[value.number].first);
   }
 
   int64_t before(int64_t position) const {
@@ -124,7 +128,7 @@ class CodeWriter {
     choose_inlined(graph_.outputs(), before(count));
     for (int64_t i = count; i-- > 0;) {
       const ScriptNode* node = graph_.nodes()[static_cast<size_t>(i)];
-      if (!inlined_.contains(node)) choose_inlined(node->inputs, before(i));
+      if (!inlined_[node->number]) choose_inlined(node->inputs, before(i));
     }
   }
 
@@ -141,9 +145,9 @@ class CodeWriter {
       const ScriptValue& value = *(*values)[--left];
       if (!value.node) continue;
       if (is_constant(*value.node)) {
-        inlined_.insert(value.node);
-      } else if (position_.at(value.node) == previous && may_be_inlined(value)) {
-        inlined_.insert(value.node);
+        inlined_[value.node->number] = true;
+      } else if (static_cast<int64_t>(value.node->number) == previous && may_be_inlined(value)) {
+        inlined_[value.node->number] = true;
         previous = before(previous);
         open.emplace_back(&value.node->inputs, value.node->inputs.size());
       }
@@ -159,9 +163,9 @@ class CodeWriter {
   }
   void write_constants(const Values& values) {
     for (const ScriptValue* value : values) {
-      if (!value->node || !is_constant(*value->node) || expressions_.contains(value)) continue;
+      if (!value->node || !is_constant(*value->node) || !expressions_[value->number].empty()) continue;
       std::string text = constant(*value);
-      if (text.size() < kLongExpression) expressions_[value] = std::move(text);
+      if (text.size() < kLongExpression) expressions_[value->number] = std::move(text);
       else assign(*value->node, text);
     }
   }
@@ -187,9 +191,9 @@ class CodeWriter {
       return;
     }
     std::string text = expression(node);
-    if (!inlined_.contains(&node)) return assign(node, text);
+    if (!inlined_[node.number]) return assign(node, text);
     const bool is_long = text.size() >= kLongExpression;
-    expressions_[node.outputs[0]] = std::move(text);
+    expressions_[node.outputs[0]->number] = std::move(text);
     if (is_long) break_before(*node.outputs[0]);
   }
 
@@ -197,18 +201,18 @@ class CodeWriter {
   // be written in the same line, in the calls around it too: nothing may be overtaken.
   void break_before(const ScriptValue& value) {
     Values waiting;
-    auto [user, last] = sites_.at(&value);
+    auto [user, last] = sites_[value.number];
     while (true) {
       auto [seen, is_new] = broken_up_to_.try_emplace(user, -1);
       const Values& inputs = user ? user->inputs : graph_.outputs();
       for (int64_t i = last; i > seen->second; --i) {
         const ScriptValue* input = inputs[static_cast<size_t>(i)];
-        if (input->node && !is_constant(*input->node) && inlined_.contains(input->node))
+        if (input->node && !is_constant(*input->node) && inlined_[input->node->number])
           waiting.push_back(input);
       }
       seen->second = last;
-      if (!is_new || !user || !inlined_.contains(user)) break;
-      std::tie(user, last) = sites_.at(user->outputs[0]);
+      if (!is_new || !user || !inlined_[user->number]) break;
+      std::tie(user, last) = sites_[user->outputs[0]->number];
       --last;  // the call itself is still being written
     }
     for (auto input = waiting.rbegin(); input != waiting.rend(); ++input)
@@ -218,7 +222,7 @@ class CodeWriter {
   void assign(const ScriptNode& node, const std::string& text) {
     std::string names = variables(node);
     body_ += fmt::format("  {}{}{}\n", names, names.empty() ? "" : " = ", text);
-    inlined_.erase(&node);
+    inlined_[node.number] = false;
   }
 
   std::string variables(const ScriptNode& node) {
@@ -226,7 +230,7 @@ class CodeWriter {
     for (const ScriptValue* value : node.outputs) {
       std::string name = names_.make(value->is_named ? base_name(*value) : "_");
       text += (text.empty() ? "" : ", ") + name;
-      expressions_[value] = std::move(name);
+      expressions_[value->number] = std::move(name);
     }
     return text;
   }
@@ -234,9 +238,8 @@ class CodeWriter {
   // --- expressions ---
 
   const std::string& use(const ScriptValue& value) const {
-    auto known = expressions_.find(&value);
-    invariant(known != expressions_.end(), "%{} is used before it is made", value.name);
-    return known->second;
+    invariant(!expressions_[value.number].empty(), "%{} is used before it is made", value.name);
+    return expressions_[value.number];
   }
 
   std::string list(const Values& values) const {
@@ -338,13 +341,12 @@ class CodeWriter {
   bool is_method_;
   std::string body_;
   VariableNames names_;
-  std::unordered_map<const ScriptNode*, int64_t> position_;
-  std::unordered_map<const ScriptValue*, int64_t> uses_;
+  std::vector<bool> inlined_;  // by node
+  std::vector<int64_t> uses_;  // by value
   // The last use of a value: by which node, null for the return, and as which input.
-  std::unordered_map<const ScriptValue*, std::pair<const ScriptNode*, int64_t>> sites_;
+  std::vector<std::pair<const ScriptNode*, int64_t>> sites_;
+  std::vector<std::string> expressions_;                         // of the values that have one by now
   std::unordered_map<const ScriptNode*, int64_t> broken_up_to_;  // the inputs that do not wait any more
-  std::unordered_set<const ScriptNode*> inlined_;
-  std::unordered_map<const ScriptValue*, std::string> expressions_;
   std::unordered_map<std::string, size_t> table_;
 };
 

@@ -1,10 +1,8 @@
-// Sizes and numbers in the script view, as PyTorch 2.13 prints them for the same programs; names, pooled
-// constants, canonical text, what views can be asked, and large graphs.
+// Sizes and numbers in the script view, as PyTorch 2.13 prints them for the same programs.
 #include <gtest/gtest.h>
 
 #include "graph/support/hand_written.h"
 #include "graph/support/script_text.h"
-#include "support/expect_error.h"
 #include "weft/core/from_data.h"
 #include "weft/graph/script_view.h"
 #include "weft/ops/functions.h"
@@ -14,7 +12,6 @@ namespace {
 
 using testing::expect_script;
 using testing::HandWritten;
-using testing::script_lines;
 
 Tensor square() { return ones({2, 2}); }
 

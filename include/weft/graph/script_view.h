@@ -70,6 +70,7 @@ struct ScriptValue {
   ScriptType type;
   const ScriptNode* node = nullptr;  // that gives it; null for an input
   bool is_named = false;             // by the program; otherwise its name is a number
+  size_t number = 0;                 // its place among the values of its graph, inputs first
 
   bool is_complete_tensor() const { return type.is_complete_tensor(); }
 };
@@ -89,6 +90,7 @@ struct ScriptNode {
   const ScriptGraph* callee = nullptr;  // of a prim::CallMethod that was re-formed: the method
   std::string scope = {};               // "__module.layer1/__module.layer1.0"
   std::string source = {};              // where in the program the call was made
+  size_t number = 0;                    // its place among the nodes of its graph
 
   // Null when there is none.
   const Value* attribute(std::string_view name) const;
