@@ -1,3 +1,5 @@
+#include "weft/capture/trace_graph.h"
+
 #include <unordered_set>
 
 #include "capture/trace_recorder.h"
@@ -35,12 +37,6 @@ Value copied(const Value& tensor) {
   return copy;
 }
 
-std::string name_of_input(const ArgumentNames& names, size_t argument, size_t leaf, bool is_leaf) {
-  std::string name =
-      argument < names.entries().size() ? names.entries()[argument].name : fmt::format("arg{}", argument);
-  return is_leaf ? name : fmt::format("{}_{}", name, leaf);
-}
-
 }  // namespace
 
 TraceGraph trace_graph_of(const ValueFunction& f, const nn::Module* root, const Value& arguments,
@@ -48,39 +44,36 @@ TraceGraph trace_graph_of(const ValueFunction& f, const nn::Module* root, const 
   require(!is_tracing(), "Tracing can't be nested");
   Value given = arguments.is_tuple() ? arguments : Value::tuple({arguments});
   nn::NamedTensors state = root ? unique_state_dict(*root, true) : nn::NamedTensors();
-  TraceOptions trace_options{.strict = options.strict, .force_outplace = options.force_outplace};
-  ArgumentNames names(options.arg_names);
+  FlatTree flat = tree_flatten(given);
+  ValueList before;
+  for (const Value& leaf : flat.leaves) {
+    require(leaf.is_tensor(), "Expected Tensor argument, but got {}", leaf.kind_name());
+    before.push_back(copied(leaf));
+  }
   TraceGraph traced;
+  if (options.return_inputs) {
+    traced.inputs = before;
+    for (const auto& [name, tensor] : state) traced.inputs.push_back(copied(tensor));
+  }
+  TraceOptions trace_options{.strict = options.strict, .force_outplace = options.force_outplace};
   TraceRecorder recorder(trace_options, nullptr);
   {
-    ValueList own_arguments, copies;
     TraceRecorder::Scope scope(recorder);
-    for (size_t i = 0; i < given.elements().size(); ++i) {
+    ValueList leaves;
+    for (const Value& leaf : flat.leaves) {
       MaskScope below(layer::below(layer::kRecorderUpper));
-      FlatTree flat = tree_flatten(given.elements()[i]);
-      ValueList own, before;
-      for (const Value& leaf : flat.leaves) {
-        require(leaf.is_tensor(), "Expected Tensor argument, but got {}", leaf.kind_name());
-        traced.inputs.push_back(copied(leaf));
-        before.push_back(copied(leaf));
-        own.push_back(recorder.add_argument(
-            name_of_input(names, i, own.size(), given.elements()[i].is_tensor()), apart_from(state, leaf)));
-      }
-      own_arguments.push_back(tree_unflatten(own, flat.spec));
-      copies.push_back(tree_unflatten(before, flat.spec));
+      leaves.push_back(
+          recorder.add_argument(fmt::format("input_{}", leaves.size()), apart_from(state, leaf)));
     }
-    for (const auto& [name, tensor] : state) {
-      {
-        MaskScope below(layer::below(layer::kRecorderUpper));
-        traced.inputs.push_back(copied(tensor));
-      }
-      recorder.add_state(name, tensor);
+    for (const auto& [name, tensor] : state) recorder.add_state(name, tensor);
+    Value own = tree_unflatten(leaves, flat.spec);
+    traced.out = f(own.elements());
+    check_trace_result(traced.out, options.strict);
+    recorder.graph().output(as_output(recorder.as_nodes(Value::list(tree_leaves(traced.out))).elements()));
+    if (options.return_inputs_states && !options.return_inputs) {
+      traced.inputs_before = tree_unflatten(before, flat.spec);
+      traced.inputs_after = own;
     }
-    traced.arguments_before = Value::tuple(copies);
-    traced.arguments_after = Value::tuple(own_arguments);
-    traced.result = f(names.empty() ? own_arguments : names.bind(own_arguments));
-    check_trace_result(traced.result, options.strict);
-    recorder.graph().output(as_output(recorder.as_nodes(Value::list(tree_leaves(traced.result))).elements()));
   }
   traced.module = recorder.finish(true, root ? root->state()->class_name : "forward");
   return traced;

@@ -5,6 +5,7 @@
 #include "seeds/support/file_check.h"
 #include "support/expect_error.h"
 #include "weft/autograd/function.h"
+#include "weft/capture/trace_graph.h"
 #include "weft/nn/layers.h"
 
 namespace weft {
@@ -80,17 +81,18 @@ TEST(TestTracer, test_inplace_flags) {
 TEST(TestTracer, test_conv) {
   nn::Conv2d conv(16, 13, 3, {.bias = false});
   Tensor x = ones({20, 16, 50, 40});
-  TraceGraph g = get_trace_graph(conv, x);
+  TraceGraph g = get_trace_graph(conv, x, {.return_inputs = true});
   ASSERT_EQ(g.inputs.size(), 2u);
   EXPECT_EQ(g.graph().placeholders().size(), 2u);
   expect_equal(g.inputs[1].to_tensor(), conv.weight);
-  expect_values(g.module.call(g.inputs), g.result);
+  expect_values(g.module.call(g.inputs), g.out);
 }
 
 TEST(TestTracer, test_nested_inplace) {
   Tensor x = randn({2, 2});
-  TraceGraph g = get_trace_graph([](const Tensor& t) { return threshold_(t, 0, 0); }, args({x}));
-  expect_values(g.module.call(g.inputs), g.result);
+  TraceGraph g = get_trace_graph([](const Tensor& t) { return threshold_(t, 0, 0); }, args({x}),
+                                 {.return_inputs = true});
+  expect_values(g.module.call(g.inputs), g.out);
   FileCheck().check("threshold_").run(g.graph().to_string());
   expect_same_after_loading(g, args({randn({2, 2})}));
 }
@@ -102,10 +104,10 @@ TraceGraph copies_into_zeros(bool force_outplace) {
     return out;
   };
   Tensor x = randn({4, 4}).set_requires_grad();
-  TraceGraph g = get_trace_graph(f, args({x}), {.force_outplace = force_outplace});
+  TraceGraph g = get_trace_graph(f, args({x}), {.force_outplace = force_outplace, .return_inputs = true});
   g.graph().eliminate_dead_code();
-  expect_values(g.module.call(g.inputs), g.result);
-  expect_equal(g.result.to_tensor(), x);
+  expect_values(g.module.call(g.inputs), g.out);
+  expect_equal(g.out.to_tensor(), x);
   expect_same_after_loading(g, args({x}));
   return g;
 }
@@ -126,11 +128,11 @@ struct SharedParameter : nn::Module {
 };
 
 TEST(TestTracer, test_shared_param) {
-  TraceGraph g = get_trace_graph(SharedParameter(), args({randn({2, 2})}));
+  TraceGraph g = get_trace_graph(SharedParameter(), args({randn({2, 2})}), {.return_inputs = true});
   g.graph().eliminate_dead_code();
   EXPECT_EQ(g.graph().placeholders().size(), 2u);
   FileCheck().check("mul").check("add").run(g.graph().to_string());
-  expect_values(g.module.call(g.inputs), g.result);
+  expect_values(g.module.call(g.inputs), g.out);
 }
 
 }  // namespace
