@@ -111,6 +111,7 @@
 #include "weft/capture/make_graph.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/capture/trace.h"
+#include "weft/capture/trace_graph.h"
 #include "weft/capture/trace_tools.h"
 #include "weft/capture/var.h"
 

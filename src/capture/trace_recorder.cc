@@ -63,6 +63,12 @@ Value TraceRecorder::add_argument(const std::string& name, const Value& value) {
   return own;
 }
 
+void TraceRecorder::add_state(const std::string& name, const Tensor& tensor) {
+  kept_.push_back(tensor);
+  add_input(name, tensor);
+  watch(tensor);
+}
+
 Value TraceRecorder::unknown_tensor(const Tensor& tensor) {
   if (is_owned_by_root(tensor)) {
     Node& node = attribute_node(tensor);
@@ -162,13 +168,18 @@ Value TraceRecorder::handle(const nn::ModuleCall& call) {
 
 namespace {
 
-// A custom function as a step of a graph.
+// One result as it is, several as a tuple.
+Value as_result(const ValueList& results) { return results.size() == 1 ? results[0] : Value::tuple(results); }
+
+// A custom function as a step of a graph: its arguments are the tensors.
 struct AppliedInTrace final : Callable {
   AppliedInTrace(Ref<autograd::CustomFunction> f, bool writes) : function(std::move(f)), is_inplace(writes) {}
   using Callable::call;
   Value call(Args args) override {
     require(!is_inplace, "inplace {} not supported in the JIT", function->type_name());
-    return Value::list_of(autograd::apply_function(function, autograd::tensors_in(args[0])));
+    std::vector<Tensor> tensors;
+    for (const Value& arg : args) tensors.push_back(arg.to_tensor());
+    return as_result(Value::list_of(autograd::apply_function(function, std::move(tensors))).elements());
   }
   std::string type_name() const override { return "^" + function->type_name(); }
   Ref<autograd::CustomFunction> function;
@@ -253,11 +264,13 @@ void TraceRecorder::record(const Operator& op, const ValueList& nodes, const Val
 void TraceRecorder::record_custom_function(Args args, const ValueList& nodes, const Value& result) {
   autograd::AppliedFunction& applied = autograd::applied_function(args);
   bool writes = !applied.context.dirty_.empty();
-  auto function = make_ref<AppliedInTrace>(applied.function, writes);
-  Node& node = graph().call_function("weft.call", {Value(Ref<ValueObject>(function)), nodes[1]});
+  ValueList call = {Value(Ref<ValueObject>(make_ref<AppliedInTrace>(applied.function, writes)))};
+  for (const Value& tensor : nodes[1].elements()) call.push_back(tensor);
+  Node& node = graph().call_function("weft.call", std::move(call));
   node.meta().extra.set("inplace", writes ? 1 : 0);
-  annotate(node, result);
-  track(result, node);
+  Value given = as_result(result.elements());
+  annotate(node, given);
+  track(given, node);
 }
 
 void TraceRecorder::converting(const Tensor&, const char* what) {
@@ -301,7 +314,10 @@ void TraceRecorder::warn_of_other_references(const Operator& op, Args args) cons
 }
 
 void TraceRecorder::name_value(const Tensor& tensor, std::string_view name) {
-  if (Node* node = node_of(*tensor.impl())) node->rename(name);
+  Node* node = node_of(*tensor.impl());
+  if (!node) return;
+  node->rename(name);
+  node->meta().extra.set("named", true);
 }
 
 }  // namespace weft

@@ -30,6 +30,8 @@ class TraceRecorder final : public GraphWriter,
 
   // The value that the program gets for an argument.
   Value add_argument(const std::string& name, const Value& value);
+  // An input that is a tensor which the program reads by itself.
+  void add_state(const std::string& name, const Tensor& tensor);
   void name_value(const Tensor& tensor, std::string_view name);
   // A number out of a tensor, as a node.
   SymInt integer_of(const Tensor& tensor);

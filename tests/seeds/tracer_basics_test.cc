@@ -11,6 +11,7 @@ namespace {
 
 using testing::args;
 using testing::check_trace;
+using testing::CheckTrace;
 using testing::expect_equal;
 using testing::expect_values;
 using testing::scalar;
@@ -262,24 +263,33 @@ TEST(TestTracer, test_trace_casts) {
   expect_values(traced.call({x, y}), to_tensor(x, y));
 }
 
-TEST(TestTracer, test_ge_unoptimized) {
-  auto rand1 = [] { return rand({1}); };
-  check_trace(
-      [](const Tensor& a, const Tensor& b) { return a * b + b; },
-      {.reference = Value::list({rand1(), rand1()}), .inputs = Value::list({rand({2, 3}), rand({2, 3})})});
-  check_trace([](const Tensor& a, const Tensor& b) { return std::tuple(b, a); },
-              {.reference = Value::list({rand1(), rand1()})});
+// The cases of upstream's run_ge_tests, with tensors on one device. What they give stays there.
+void run_ge_tests(Device device) {
+  auto random = [device](SymIntSpan sizes) { return to(rand(sizes), std::nullopt, std::nullopt, device); };
+  auto one = [&] { return random({1}); };
+  auto two = [&] { return Value::list({one(), one()}); };
+  auto expect_device = [&](const GraphModule& module, const Value& inputs) {
+    for (const Value& leaf : tree_leaves(module.call(inputs.elements())))
+      EXPECT_EQ(leaf.to_tensor().device(), device);
+  };
+  auto check = [&](auto f, const CheckTrace& options) {
+    expect_device(check_trace(f, options), options.reference);
+  };
+  check([](const Tensor& a, const Tensor& b) { return a * b + b; },
+        {.reference = two(), .inputs = Value::list({random({2, 3}), random({2, 3})})});
+  check([](const Tensor& a, const Tensor& b) { return std::tuple(b, a); }, {.reference = two()});
   auto foo = [](const Tensor& a) {
     Tensor t = a * a;
     return std::tuple(t * t, 4 * t);
   };
-  check_trace(foo, {.reference = Value::list({rand1()})});
-  check_trace([](const Tensor& a, const Tensor&) { return a * a; },
-              {.reference = Value::list({rand1(), rand1()}), .allow_unused = true});
-  check_trace(foo, {.reference = Value::list({rand1()}), .drop = 1});
-  check_trace([](const Tensor& a, const Tensor& b) { return a * b / (a - 2 * b) + b; },
-              {.reference = Value::list({rand1(), rand1()})});
+  check(foo, {.reference = Value::list({one()})});
+  check([](const Tensor& a, const Tensor&) { return a * a; }, {.reference = two(), .allow_unused = true});
+  check(foo, {.reference = Value::list({one()}), .drop = 1});
+  check([](const Tensor& a, const Tensor& b) { return a * b / (a - 2 * b) + b; }, {.reference = two()});
 }
+
+TEST(TestTracer, test_ge_unoptimized) { run_ge_tests(kCpu); }
+TEST(TestTracer, test_ge_cuda) { run_ge_tests(Device("sim")); }
 
 TEST(TestTracer, test_trace_tensor_factory) {
   auto run = [](auto factory, const Tensor& input, bool inputs_require_grads) {

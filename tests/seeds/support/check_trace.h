@@ -18,6 +18,8 @@ namespace weft::testing {
 inline Value args(std::initializer_list<Value> values) { return Value::tuple(values); }
 inline Tensor scalar(double value, DType dtype = kFloat32) { return full({}, value, dtype); }
 
+inline Tensor on_cpu(const Tensor& tensor) { return to(tensor, std::nullopt, std::nullopt, kCpu); }
+
 // Values of the same structure, with tensors that are equal (or close) at the same places.
 inline void expect_values(const Value& got, const Value& wanted, double tolerance = 0) {
   ASSERT_EQ(got.kind_name(), wanted.kind_name());
@@ -34,7 +36,8 @@ inline void expect_values(const Value& got, const Value& wanted, double toleranc
     }
   } else if (got.is_tensor()) {
     EXPECT_EQ(got.tensor_ref().dtype(), wanted.tensor_ref().dtype());
-    EXPECT_TRUE(close(got.tensor_ref(), wanted.tensor_ref(), tolerance, tolerance));
+    EXPECT_EQ(got.tensor_ref().device(), wanted.tensor_ref().device());
+    EXPECT_TRUE(close(on_cpu(got.tensor_ref()), on_cpu(wanted.tensor_ref()), tolerance, tolerance));
   } else {
     EXPECT_EQ(got, wanted);
   }
@@ -145,7 +148,8 @@ inline void compare(const std::vector<Tensor>& got, const std::vector<Tensor>& w
   for (size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(got[i].defined(), wanted[i].defined()) << what << " " << i;
     if (!got[i].defined()) continue;
-    EXPECT_TRUE(close(got[i], wanted[i], tolerance, tolerance)) << what << " " << i;
+    EXPECT_EQ(got[i].device(), wanted[i].device()) << what << " " << i;
+    EXPECT_TRUE(close(on_cpu(got[i]), on_cpu(wanted[i]), tolerance, tolerance)) << what << " " << i;
   }
 }
 
