@@ -74,16 +74,25 @@
 #include "weft/func/functionalize.h"
 
 // nn: modules, layers, optimizers
+#include "weft/nn/activations.h"
+#include "weft/nn/functional.h"
 #include "weft/nn/functional_call.h"
+#include "weft/nn/init.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/module.h"
+#include "weft/nn/normalisation.h"
 #include "weft/nn/optim.h"
+#include "weft/nn/spatial.h"
+
+// models: the model zoo
+#include "weft/models/resnet.h"
 
 // graph: programs as graphs
 #include "weft/graph/compare.h"
 #include "weft/graph/graph.h"
 #include "weft/graph/graph_module.h"
 #include "weft/graph/interpreter.h"
+#include "weft/graph/manipulation.h"
 #include "weft/graph/node.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/pattern.h"

@@ -85,7 +85,12 @@ void GraphRecorder::grad_mode_changed(bool enabled) {
 // --- operators over functions ----------------------------------------------------------------------------
 
 void GraphRecorder::make_branch_graphs(const Operator& op, Args args, ValueList& nodes) {
-  for (const Branch& branch : op.def().higher_order->branches(args)) {
+  std::vector<Branch> branches;
+  {
+    MaskScope below(layer::below(layer_bit()));  // what makes examples is no part of the program
+    branches = op.def().higher_order->branches(for_below(args));
+  }
+  for (const Branch& branch : branches) {
     GraphModule graph = capture_branch(*callable_in(args[branch.argument]), branch.inputs);
     Node& node = new_attribute(branch.graph_name, Value(Ref<ValueObject>(graph.callable())), "_");
     nodes[branch.argument] = value_of(node);

@@ -26,7 +26,6 @@ Value FlatFunction::operator()(Args leaves) const {
     auto level = make_ref<SubstitutionLevel>();
     for (size_t i = 0; i < lifted_.size(); ++i) level->replace(lifted_[i], leaves[own + i].to_tensor());
     LevelEntry entry(level);
-    layer_state().mask |= layer::kLevels;  // restored by the entry
     result = f_(arguments.elements());
   }
   FlatTree flat = tree_flatten(result);

@@ -66,7 +66,8 @@ ValueFunction pullback_of(Ref<Callable> f, size_t leaf_count) {
       for (Value& leaf : all)
         if (is_differentiable_tensor(leaf)) leaf = own[next++];
       func::Tensors results;
-      for (const Value& result : as_tuple(f->call(all)).elements())
+      Value returned = as_tuple(f->call(all));
+      for (const Value& result : returned.elements())
         if (is_differentiable_tensor(result)) results.push_back(result.to_tensor());
       return results;
     };
@@ -126,21 +127,25 @@ struct CondFunction final : autograd::CustomFunction {
   std::string type_name() const override { return "Cond"; }
   std::vector<Tensor> forward(autograd::FunctionContext& ctx, const std::vector<Tensor>& tensors) override {
     ctx.save_for_backward(tensors);
-    ValueList operands = with_tensors(leaves, tensors);
+    auto [pred, operands] = split(tensors);
     return tensors_of(call(cond_operator(), {pred, on_true, on_false, Value::list(operands)}), "cond");
   }
   std::vector<Tensor> backward(autograd::FunctionContext& ctx, const std::vector<Tensor>& grads) override {
-    ValueList operands = with_tensors(leaves, ctx.saved_tensors());
+    auto [pred, operands] = split(ctx.saved_tensors());
     auto pull = [&](const Value& branch) {
       return callable_value(pullback_of(Ref<Callable>(callable_in(branch)), operands.size()));
     };
     Value gradients = call(cond_operator(), {pred, pull(on_true), pull(on_false),
                                              Value::list(joined(operands, differentiable_grads(grads)))});
-    return spread(operands, gradients.elements());
+    return spread(leaves, gradients.elements());
+  }
+  std::pair<Value, ValueList> split(const std::vector<Tensor>& tensors) const {
+    ValueList all = with_tensors(leaves, tensors);
+    return {all[0], {all.begin() + 1, all.end()}};
   }
 
-  Value pred, on_true, on_false;
-  ValueList leaves;
+  Value on_true, on_false;
+  ValueList leaves;  // the condition, then the operands
 };
 
 struct MapFunction final : autograd::CustomFunction {
@@ -213,10 +218,9 @@ Value autograd_rule(const Operator& op, Args args, FunctionRef<Value(Args)> call
 
 Value differentiate_cond(Args args) {
   auto function = make_ref<CondFunction>();
-  function->pred = args[0];
   function->on_true = args[1];
   function->on_false = args[2];
-  function->leaves = list_at(args, 3);
+  function->leaves = joined({args[0]}, list_at(args, 3));
   std::vector<Tensor> tensors = tensors_among(function->leaves);
   return tuple_of(autograd::apply_function(function, tensors));
 }
@@ -253,7 +257,8 @@ Value no_vmap(Level&, const Operator& op, Args) {
 // What a function gives, without data.
 ValueList shapes_of(const Value& results) {
   ValueList shapes;
-  for (const Value& result : as_tuple(results).elements())
+  Value all = as_tuple(results);
+  for (const Value& result : all.elements())
     shapes.push_back(result.is_tensor() ? Value(shape_only(result.to_tensor())) : result);
   return shapes;
 }

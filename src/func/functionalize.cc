@@ -85,7 +85,7 @@ class AtPosition {
   explicit AtPosition(const Position& position) {
     LayerState& state = layer_state();
     state.active |= position.bit;
-    state.mask |= layer::at_and_below(position.bit);
+    state.mask |= position.bit;  // the layers below stay as they are for the caller
     if (position.level) state.level_depth = position.level->depth;
   }
 
@@ -110,6 +110,12 @@ Tensor wrap_value(const Position& position, const Tensor& value) {
   impl->set_flags(position.bit | (value.flags() & kMirrored));
   impl->box = std::move(box);
   return Tensor(std::move(impl));
+}
+
+// ATen has such a pair for operators that write in passing: `name` and `name_functional`.
+const Operator* with_written_results(const Operator& op) {
+  if (!op.info().is_mutable || op.form() != OpForm::kFunctional) return nullptr;
+  return find_operator(fmt::format("{}_functional", op.name()));
 }
 
 // --- one call --------------------------------------------------------------------------------------------
@@ -293,6 +299,7 @@ class FunctionalCall {
   Value mutate() const {
     const Operator& functional = op_.functional();
     if (!any_own(args_)) return call_below(op_, args_);
+    if (const Operator* values = with_written_results(op_)) return write_results(*values);
     if (functional.info().is_view) return mutate_geometry(functional);
     if (op_.has(Traits::kGeometry))
       unsupported("functionalize: {} gives a tensor other memory, which is not supported yet", op_.name());
@@ -342,6 +349,20 @@ class FunctionalCall {
     for (size_t i = 0; i < inner.size(); ++i)
       if (info.written[i] && args_[i].is_tensor()) write(args_[i].tensor_ref(), inner[i].to_tensor());
     return wrap_results(op_, args_, result, [&](const Tensor& t) { return Value(wrap_value(position_, t)); });
+  }
+
+  // An operator that gives what this one writes, after what this one gives.
+  Value write_results(const Operator& values) const {
+    Value all = call_below(values, unwrapped(args_));
+    size_t own_results = op_.schema().returns.size(), next = own_results;
+    const auto& written = op_.info().written;
+    for (size_t i = 0; i < args_.size(); ++i)
+      if (written[i] && own(args_[i])) write(args_[i].tensor_ref(), all.elements().at(next++).to_tensor());
+    dispatch::bump_versions(op_, args_);
+    ValueList results;
+    for (size_t i = 0; i < own_results; ++i)
+      results.emplace_back(wrap_value(position_, all.elements()[i].to_tensor()));
+    return own_results == 1 ? results[0] : Value::tuple(std::move(results));
   }
 
   Value write_out(const Operator& functional) const {
@@ -432,7 +453,8 @@ Value layers::functionalize_upper(const Operator& op, Args args) {
   // A composite whose parts may share or write memory comes back part by part; any other is one value from
   // others.
   const Operator::Info& info = op.info();
-  if (op.is_composite() && (info.is_mutable || info.is_view || op.has(Traits::kMayAlias))) {
+  bool may_alias = info.is_mutable || info.is_view || op.has(Traits::kMayAlias);
+  if (op.is_composite() && may_alias && !with_written_results(op)) {
     MaskScope scope(layer::at_and_below(layer::kFunctionalizeUpper));
     return op.kernel().boxed(args);
   }

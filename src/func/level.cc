@@ -81,6 +81,8 @@ LevelEntry::LevelEntry(Ref<Level> level) : level_(std::move(level)), saved_stack
   level_stack.push_back(level_);
   level_->depth = static_cast<uint16_t>(level_stack.size());
   set_depth(level_->depth);
+  // Whoever enters a level wants it to see what follows, also where a layer below the levels runs a function.
+  layer_state().mask |= layer::kLevels;
   if (level_->owns_grad_mode()) layer_state().grad_mode = true;
 }
 

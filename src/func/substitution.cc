@@ -1,6 +1,6 @@
 #include "func/substitution.h"
 
-#include <unordered_set>
+#include <unordered_map>
 
 #include "weft/base/error.h"
 #include "weft/ops/fake.h"
@@ -18,7 +18,7 @@ Value SubstitutionLevel::handle(const Operator& op, Args args) {
 
 namespace {
 
-// Notes every tensor that comes from outside, on its way down.
+// Notes every tensor that comes from outside, and goes on with a tensor without data in its place.
 class FinderLevel final : public Level {
  public:
   const char* name() const override { return "closure finder"; }
@@ -27,21 +27,25 @@ class FinderLevel final : public Level {
 
   void know(const Value& value) {
     map_tensors(value, [&](const Tensor& tensor) {
-      known_.insert(tensor.impl()->serial());
-      kept_.push_back(tensor);
+      known_.emplace(tensor.impl()->serial(), tensor);
       return Value();
     });
   }
   Value handle(const Operator& op, Args args) override {
-    map_arguments(args, [&](const Tensor& tensor) {
-      bool is_number = tensor.flags() & tensor_flag::kWrappedNumber;
-      if (!is_number && known_.insert(tensor.impl()->serial()).second) found_.push_back(tensor);
-      return Value();
+    std::vector<Value> plain = map_arguments(args, [&](const Tensor& tensor) {
+      if (tensor.flags() & tensor_flag::kWrappedNumber) return Value(tensor);
+      auto [place, is_new] = known_.try_emplace(tensor.impl()->serial());
+      if (is_new) {
+        found_.push_back(tensor);
+        place->second = shape_only(tensor);
+        know(place->second);
+      }
+      return Value(known_.at(tensor.impl()->serial()));
     });
     Value result;
     {
       BelowLevel below(*this);
-      result = dispatch::redispatch(op, args);
+      result = dispatch::redispatch(op, plain);
     }
     know(result);
     return result;
@@ -49,8 +53,9 @@ class FinderLevel final : public Level {
   const std::vector<Tensor>& found() const { return found_; }
 
  private:
-  std::unordered_set<uint64_t> known_;
-  std::vector<Tensor> found_, kept_;  // kept alive, so that their numbers are theirs
+  // By serial number, what goes on for each tensor; alive, so that the numbers are theirs.
+  std::unordered_map<uint64_t, Tensor> known_;
+  std::vector<Tensor> found_;
 };
 
 // No recorder writes down a search.
@@ -61,13 +66,20 @@ constexpr uint32_t kUnrecorded = ~(layer::kRecorderUpper | layer::kRecorderLower
 
 std::vector<Tensor> closed_over(const ValueFunction& f, const ValueList& arguments) {
   auto level = make_ref<FinderLevel>();
-  for (const Value& argument : arguments) level->know(argument);
+  // On tensors of its own: the function may write to them.
+  ValueList own;
+  for (const Value& argument : arguments) {
+    own.push_back(map_tensors(argument, [](const Tensor& t) { return Value(shape_only(t)); }));
+    level->know(own.back());
+  }
   std::optional<FakeMode> fake;
   if (!FakeMode::current()) fake.emplace(FakeOptions{.allow_real_inputs = true});
+  // No other transform is concerned: all tensors below this level are its own.
+  LayerStateScope saved;
+  layer_state().level_depth = 0;
   LevelEntry entry(level);
-  layer_state().mask |= layer::kLevels;  // restored by the entry
   MaskScope quiet(kUnrecorded);
-  f(arguments);
+  f(own);
   return level->found();
 }
 

@@ -215,6 +215,7 @@ void append_target(std::string& out, const Target& target) {
   out += schema.ns;
   out += '.';
   out += schema.name;
+  if (op->def().higher_order) return;  // such operators have no overloads
   out += '.';
   out += schema.overload.empty() ? std::string_view("default") : std::string_view(schema.overload);
 }

@@ -34,26 +34,6 @@ Tensor Conv2d::forward(const Tensor& x) {
                 {options_.dilation, options_.dilation}, options_.groups);
 }
 
-BatchNorm2d::BatchNorm2d(int64_t channels, BatchNormOptions options)
-    : weight(parameter("weight", ones({channels}))),
-      bias(parameter("bias", zeros({channels}))),
-      running_mean(buffer("running_mean", zeros({channels}))),
-      running_var(buffer("running_var", ones({channels}))),
-      num_batches_tracked(buffer("num_batches_tracked", zeros({}, kInt64))),
-      options_(options) {}
-
-Tensor BatchNorm2d::forward(const Tensor& x) {
-  if (is_training()) num_batches_tracked.add_(1);
-  return batch_norm(x, weight, bias, running_mean, running_var, is_training(), options_.momentum,
-                    options_.eps, false);
-}
-
-LayerNorm::LayerNorm(std::vector<int64_t> shape, double eps)
-    : weight(parameter("weight", ones(shape))),
-      bias(parameter("bias", zeros(shape))),
-      shape_(std::move(shape)),
-      eps_(eps) {}
-
 namespace {
 
 int64_t padding_row(const EmbeddingOptions& options, int64_t count) {
@@ -77,11 +57,5 @@ Embedding::Embedding(int64_t count, int64_t dim, EmbeddingOptions options)
     : weight(parameter("weight", embedding_table(count, dim, padding_row(options, count)))),
       padding_(padding_row(options, count)),
       scale_grad_by_freq_(options.scale_grad_by_freq) {}
-
-Tensor MaxPool2d::forward(const Tensor& x) {
-  int64_t stride = options_.stride ? options_.stride : kernel_;
-  return max_pool2d(x, {kernel_, kernel_}, {stride, stride}, {options_.padding, options_.padding},
-                    {options_.dilation, options_.dilation}, options_.ceil_mode);
-}
 
 }  // namespace weft::nn

@@ -37,13 +37,16 @@ TEST(TestPythonKey, test_make_fx_grad) {
 
 TEST(TestPythonKey, test_scalar_device) {
   for (const char* device : {"cpu", "sim:0"}) {
-    Tensor a = randn({3}).to(Device(device)), b = scalar_tensor(5, kInt64);
+    auto moved = [](const Tensor& t, Device to_device) {
+      return to(t, std::nullopt, std::nullopt, to_device);
+    };
+    Tensor a = moved(randn({3}), Device(device)), b = scalar_tensor(5, kInt64);
     auto f = [](const Tensor& x, const Tensor& y) { return x + y; };
     GraphModule g = make_graph(f)(a, b);
     Tensor result = g(a, b);
     EXPECT_EQ(result.dtype(), kFloat32);
     EXPECT_EQ(result.device().to_string(), Device(device).to_string());
-    EXPECT_TRUE(close(result.to(kCpu), f(a, b).to(kCpu), 0, 0));
+    EXPECT_TRUE(close(moved(result, kCpu), moved(f(a, b), kCpu), 0, 0));
   }
 }
 
@@ -146,6 +149,22 @@ TEST(TestPythonKey, test_nnc_passthrough) {
   auto returned = from_value<std::map<std::string, Tensor>>(jit(g)(dict));
   EXPECT_TRUE(close(returned.at("a"), dict.at("a") * 2, 0, 0));
   EXPECT_TRUE(returned.at("b").is_same(dict.at("b")));
+}
+
+TEST(TestPythonKey, test_resnet18_backward_trace) {
+  models::ResNet net = models::resnet18();
+  Tensor x = randn({3, 3, 250, 250}).set_requires_grad();
+  auto gradients = [&] {
+    net(x).sum().backward();
+    std::vector<Tensor> all;
+    for (const Tensor& parameter : net.parameters()) all.push_back(parameter.grad());
+    return all;
+  };
+  std::vector<Tensor> first = gradients();
+  net.zero_grad();
+  std::vector<Tensor> second = gradients();
+  ASSERT_EQ(first.size(), 62u);
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(close(second[i], first[i], 0, 0)) << i;
 }
 
 }  // namespace

@@ -2,7 +2,12 @@
 
 #include <optional>
 
+#include "weft/nn/activations.h"
 #include "weft/nn/module.h"
+#include "weft/nn/normalisation.h"
+#include "weft/nn/spatial.h"
+
+// The layers: those of networks in general here, the others in the headers above.
 
 namespace weft::nn {
 
@@ -33,33 +38,6 @@ class Conv2d : public Module {
   Conv2dOptions options_;
 };
 
-struct BatchNormOptions {
-  double eps = 1e-5, momentum = 0.1;
-};
-// Normalises each channel of [N, C, H, W] over the batch, and in evaluation by what it saw in training.
-class BatchNorm2d : public Module {
- public:
-  explicit BatchNorm2d(int64_t channels, BatchNormOptions options = {});
-  Tensor forward(const Tensor& x);
-  WEFT_ARGS(input)
-  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
-
- private:
-  BatchNormOptions options_;
-};
-
-class LayerNorm : public Module {
- public:
-  explicit LayerNorm(std::vector<int64_t> shape, double eps = 1e-5);
-  Tensor forward(const Tensor& x) { return layer_norm(x, shape_, weight, bias, eps_); }
-  WEFT_ARGS(input)
-  Tensor weight, bias;
-
- private:
-  std::vector<int64_t> shape_;
-  double eps_;
-};
-
 struct EmbeddingOptions {
   std::optional<int64_t> padding_idx = {};  // a row of zeros that gets no gradient; -1 is the last
   bool scale_grad_by_freq = false;  // gradients are divided by how often their row occurs in the batch
@@ -79,12 +57,6 @@ class Embedding : public Module {
   bool scale_grad_by_freq_;
 };
 
-class ReLU : public Module {
- public:
-  Tensor forward(const Tensor& x) { return relu(x); }
-  WEFT_ARGS(input)
-};
-
 class Dropout : public Module {
  public:
   explicit Dropout(double p = 0.5) : p_(p) {}
@@ -95,19 +67,11 @@ class Dropout : public Module {
   double p_;
 };
 
-struct MaxPool2dOptions {
-  int64_t stride = 0, padding = 0, dilation = 1;  // stride 0: the kernel's size
-  bool ceil_mode = false;
-};
-class MaxPool2d : public Module {
+// Gives back what it gets.
+class Identity : public Module {
  public:
-  explicit MaxPool2d(int64_t kernel, MaxPool2dOptions options = {}) : kernel_(kernel), options_(options) {}
-  Tensor forward(const Tensor& x);
+  Tensor forward(const Tensor& x) { return x; }
   WEFT_ARGS(input)
-
- private:
-  int64_t kernel_;
-  MaxPool2dOptions options_;
 };
 
 class Flatten : public Module {

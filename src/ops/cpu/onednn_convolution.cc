@@ -202,29 +202,35 @@ bool make_primitive(const Problem& p, const Extent& e, const std::array<Desc, kR
   return true;
 }
 
-// Cuts the copy of an array along its channels. Slices must cover whole blocks of the primitive's layout.
+// Cuts the copy of an array along its channels. Slices must cover whole blocks of the primitive's layout, and
+// have one sample each: oneDNN copies only the first sample of a slice of channels right.
 std::vector<Piece> make_pieces(const Problem& p, const Extent& e, Role role, const Desc& own) {
   constexpr int64_t kSliceChannels = 16, kSliceBytes = 1 << 17, kMostSlices = 16;
   const Dims dims = dims_of(p, e, role);
   const size_t axis = role == kWeight ? dims.size() - p.shape.in.size() - 2 : 1;
   const Desc user = user_desc(p, e, role);
-  const int64_t channels = dims[axis], bytes = static_cast<int64_t>(own.get_size());
+  const int64_t samples = role == kWeight ? 1 : dims[0];
+  const int64_t channels = dims[axis], bytes = static_cast<int64_t>(own.get_size()) / samples;
+  const int64_t* strides = user.data.format_desc.blocking.strides;
   int64_t slices = std::clamp<int64_t>(bytes / kSliceBytes, 1, kMostSlices);
   if (channels % kSliceChannels != 0) slices = 1;
   const int64_t step = (channels / slices + kSliceChannels - 1) / kSliceChannels * kSliceChannels;
+  if (step >= channels) return {{Reorder(user, own), 0}};
   std::vector<Piece> pieces;
-  for (int64_t first = 0; first < channels; first += step) {
-    if (slices == 1) return {{Reorder(user, own), 0}};
-    Dims part = dims, offsets(dims.size(), 0);
-    part[axis] = std::min(step, channels - first);
-    offsets[axis] = first;
-    const int64_t stride = user.data.format_desc.blocking.strides[axis];
-    pieces.push_back({Reorder(Desc(part, dnnl::memory::data_type::f32,
-                                   Dims(user.data.format_desc.blocking.strides,
-                                        user.data.format_desc.blocking.strides + dims.size())),
-                              own.submemory_desc(part, offsets)),
-                      first * stride});
-  }
+  for (int64_t sample = 0; sample < samples; ++sample)
+    for (int64_t first = 0; first < channels; first += step) {
+      Dims part = dims, offsets(dims.size(), 0);
+      part[axis] = std::min(step, channels - first);
+      offsets[axis] = first;
+      int64_t user_offset = first * strides[axis];
+      if (role != kWeight) {
+        part[0] = 1;
+        offsets[0] = sample;
+        user_offset += sample * strides[0];
+      }
+      const Desc slice(part, dnnl::memory::data_type::f32, Dims(strides, strides + dims.size()));
+      pieces.push_back({Reorder(slice, own.submemory_desc(part, offsets)), user_offset});
+    }
   return pieces;
 }
 

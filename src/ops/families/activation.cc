@@ -65,6 +65,10 @@ void threshold_backward_into(const Tensor& grad, const Tensor& self, const Scala
 
 }  // namespace
 
+// The core operators that these come to.
+Tensor tanh_backward_parts(const Tensor& grad, const Tensor& y) { return grad * conj_of(rsub(y * y, 1)); }
+Tensor sigmoid_backward_parts(const Tensor& grad, const Tensor& y) { return grad * conj_of(y * rsub(y, 1)); }
+
 WEFT_OPERATOR(relu) = {
     .schema = "aten::relu(Tensor self) -> Tensor",
     .inplace = "aten::relu_(Tensor(a!) self) -> Tensor(a!)",
@@ -138,6 +142,7 @@ WEFT_OPERATOR(tanh_backward) = {
                                conj_of(v.grad()) * grad * (-2 * conj_of(y))};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&tanh_backward_parts>(),
     .samples = pair_samples,
 };
 
@@ -158,6 +163,7 @@ WEFT_OPERATOR(sigmoid_backward) = {
                                conj_of(v.grad()) * grad * conj_of(1 - 2 * y)};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&sigmoid_backward_parts>(),
     .samples = pair_samples,
 };
 

@@ -227,15 +227,21 @@ Tensor batch_norm_composite(const Tensor& input, const Tensor& weight, const Ten
     if (weight.defined()) out = out * select(weight, 0, 0);
     return bias.defined() ? out + select(bias, 0, 0) : out;
   }
+  // The one that says that it writes to the statistics: functionalize must know.
+  if (training && mean.defined() && var.defined())
+    return std::get<0>(_native_batch_norm_legit(input, weight, bias, mean, var, true, momentum, eps));
   return std::get<0>(native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
 }
 
 Grads batch_norm_vjp(const Vjp& v) {
   auto maybe = [&](int i) { return v.has(i) ? v.input(i) : Tensor(); };
   Mask mask{v.wants(0), v.has(1) && v.wants(1), v.has(2) && v.wants(2)};
+  // In training the batch has its own statistics, and the running ones may have been written since.
+  bool training = v.arg<bool>(5);
+  Tensor mean = training ? Tensor() : maybe(3), var = training ? Tensor() : maybe(4);
   auto [input, weight, bias] =
-      native_batch_norm_backward(v.grad(0), v.input(0), maybe(1), maybe(3), maybe(4), v.output(1),
-                                 v.output(2), v.arg<bool>(5), v.arg<double>(7), mask);
+      native_batch_norm_backward(v.grad(0), v.input(0), maybe(1), mean, var, v.output(1), v.output(2),
+                                 training, v.arg<double>(7), mask);
   return {input, weight, bias, Tensor(), Tensor()};
 }
 // Differentiates the formula itself: its parts are operators.
@@ -338,6 +344,7 @@ WEFT_OPERATOR(batch_norm) = {
     .schema =
         "aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
         "running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+    .traits = Traits::kMayAlias,  // it writes to the statistics, though its schema does not say so
     .composite = {.functional = function<&batch_norm_composite>()},
     .samples =
         [] {

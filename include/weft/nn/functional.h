@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/ops/operators.h"
+
+// Functions that are more than one operator, as torch.nn.functional has them.
+
+namespace weft::nn::functional {
+
+struct InterpolateOptions {
+  // One of the two: the sizes of the spatial dims, or how many times larger they become. One number stands
+  // for all dims.
+  std::vector<SymInt> size = {};
+  std::vector<double> scale_factor = {};
+  std::string mode = "nearest";            // or "bilinear", or "area"
+  std::optional<bool> align_corners = {};  // of "bilinear": false if it is not said
+  bool recompute_scale_factor = false;     // the sizes that the factors give decide, not the factors
+};
+// An image of [N, C, H, W] at another height and width. Sizes may be symbolic.
+//   interpolate(x, {.scale_factor = {2}, .mode = "bilinear"})
+Tensor interpolate(const Tensor& input, const InterpolateOptions& options);
+
+}  // namespace weft::nn::functional

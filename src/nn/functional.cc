@@ -1,0 +1,61 @@
+#include "weft/nn/functional.h"
+
+#include "weft/base/error.h"
+
+namespace weft::nn::functional {
+namespace {
+
+template <typename T>
+std::vector<T> for_each_dim(const std::vector<T>& given, const Tensor& input, const char* what) {
+  auto spatial = static_cast<size_t>(input.dim() - 2);
+  if (given.size() == 1) return std::vector<T>(spatial, given[0]);
+  require(
+      given.size() == spatial,
+      "interpolate: Input and {} must have the same number of spatial dimensions, but {} has {} of them, and "
+      "{} numbers were given",
+      what, describe(input), spatial, given.size());
+  return given;
+}
+
+std::vector<SymInt> sizes_by_factors(const Tensor& input, const std::vector<double>& factors) {
+  std::vector<SymInt> sizes;
+  for (size_t i = 0; i < factors.size(); ++i)
+    sizes.push_back(sym_floor(sym_float(input.sizes()[i + 2]) * factors[i]));
+  return sizes;
+}
+
+}  // namespace
+
+Tensor interpolate(const Tensor& input, const InterpolateOptions& options) {
+  bool mixes = options.mode == "bilinear";
+  if (!mixes && options.mode != "nearest" && options.mode != "area")
+    unsupported("interpolate: mode \"{}\"; \"nearest\", \"bilinear\" and \"area\" are there", options.mode);
+  require(mixes || !options.align_corners,
+          "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | "
+          "trilinear");
+  require(input.dim() == 4, "interpolate: expected an image of [N, C, H, W] for mode \"{}\", but got {}",
+          options.mode, describe(input));
+  require(options.size.empty() || options.scale_factor.empty(),
+          "only one of size or scale_factor should be defined");
+  require(!options.size.empty() || !options.scale_factor.empty(),
+          "either size or scale_factor should be defined");
+  require(!options.recompute_scale_factor || options.size.empty(),
+          "recompute_scale_factor is not meaningful with an explicit size.");
+  std::vector<SymInt> sizes;
+  std::vector<double> factors;
+  if (options.size.empty()) factors = for_each_dim(options.scale_factor, input, "scale_factor");
+  else sizes = for_each_dim(options.size, input, "output");
+  if (!factors.empty() && (options.recompute_scale_factor || options.mode == "area")) {
+    sizes = sizes_by_factors(input, factors);
+    factors.clear();
+  }
+  if (options.mode == "area") return adaptive_avg_pool2d(input, sizes);
+  OptionalSymIntSpan output_size;
+  OptionalSpan<ListSpan<double>> scale_factors;
+  if (factors.empty()) output_size = SymIntSpan(sizes);
+  else scale_factors = ListSpan<double>(factors);
+  if (!mixes) return upsample_nearest2d(input, output_size, scale_factors);
+  return upsample_bilinear2d(input, output_size, options.align_corners.value_or(false), scale_factors);
+}
+
+}  // namespace weft::nn::functional
