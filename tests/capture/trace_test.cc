@@ -47,6 +47,21 @@ TEST(Trace, RecordsModules) {
   EXPECT_ERROR(callable_in(traced.find("fc"))->call(ValueList{x}), "Trace submodules cannot be called.");
 }
 
+TEST(Trace, ReplacesWhatModulesOwn) {
+  Net net;
+  TracedModule traced = trace(net, randn({2, 4}));
+  Tensor x = randn({7, 4}), weight = randn({3, 4}).set_requires_grad();
+  traced.set_attribute("fc.weight", weight);
+  EXPECT_TRUE(traced.find("fc.weight").to_tensor().is_same(weight));
+  expect_equal(traced(x), relu(linear(x, weight, net.fc.bias)));
+  EXPECT_FALSE(net.fc.weight.is_same(weight));
+  EXPECT_USER_ERROR(traced.delete_attribute("fc.weight"),
+                    "cannot delete methods or parameters of a script module");
+  Net other;
+  traced.load_state_dict(other.state_dict());
+  expect_equal(traced(x), other(x));
+}
+
 TEST(Trace, TakesAndGivesContainers) {
   TracedFunction f = trace(
       [](const std::map<std::string, Tensor>& d, const std::tuple<Tensor, std::vector<Tensor>>& t) {
