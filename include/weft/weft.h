@@ -106,6 +106,7 @@
 #include "weft/capture/trace.h"
 #include "weft/capture/trace_tools.h"
 #include "weft/capture/var.h"
+#include "weft/capture/verify.h"
 
 // io: files
 #include "weft/io/graph_file.h"

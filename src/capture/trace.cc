@@ -302,9 +302,10 @@ TracedModule trace_methods(const nn::Module& module, const std::vector<BoundMeth
                     &module};
     Examples own = examples(given, options.example_inputs_is_kwarg);
     Recording recording = record_trace(code, own.arguments, own.kwargs, options);
-    recording.module = GraphModule::over(traced, recording.module);
+    // Before `over`, which may give constants other names than a repeated recording has.
     if (options.check_trace) check_trace(code, recording, own.arguments, own.kwargs, options);
-    traced.add_method(TracedFunction(name, recording.module, found->function, stored(options, own)));
+    GraphModule body = GraphModule::over(traced, recording.module);
+    traced.add_method(TracedFunction(name, body, found->function, stored(options, own)));
   }
   return traced;
 }

@@ -62,6 +62,24 @@ TEST(Trace, ReplacesWhatModulesOwn) {
   expect_equal(traced(x), other(x));
 }
 
+struct TwoConstants : nn::Module {
+  Tensor forward(const Tensor& x) { return x + from_data<float>({1, 2}); }
+  Tensor other(const Tensor& x) { return x + from_data<float>({30, 40}); }
+  WEFT_ARGS(x)
+};
+
+TEST(Trace, MethodsHaveConstantsOfTheirOwn) {
+  TwoConstants net;
+  std::vector<BoundMethod> methods = {method(net, &TwoConstants::forward, "forward"),
+                                      method(net, &TwoConstants::other, "other")};
+  WarningCapture capture;
+  TracedModule traced = trace_module(net, methods, Dict{{"forward", ones({2})}, {"other", ones({2})}});
+  EXPECT_TRUE(capture.warnings().empty());
+  Tensor x = randn({2});
+  expect_equal(traced(x), net(x));
+  expect_equal(traced.method("other")(x), net.other(x));
+}
+
 TEST(Trace, TakesAndGivesContainers) {
   TracedFunction f = trace(
       [](const std::map<std::string, Tensor>& d, const std::tuple<Tensor, std::vector<Tensor>>& t) {
