@@ -114,6 +114,7 @@
 #include "weft/capture/trace_graph.h"
 #include "weft/capture/trace_tools.h"
 #include "weft/capture/var.h"
+#include "weft/capture/verify.h"
 
 // io: files
 #include "weft/io/graph_file.h"

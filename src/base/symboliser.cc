@@ -26,6 +26,10 @@ std::string demangled(const std::string& symbol) {
 bool is_in(std::string_view symbol, std::string_view mangled_namespace) {
   if (!symbol.starts_with("_Z")) return false;
   symbol.remove_prefix(2);
+  // A call through a second base class passes a thunk (Th), one through a virtual base a Tv: offsets, each
+  // with a _ behind it, come before the name.
+  int offsets = symbol.starts_with("Th") ? 1 : symbol.starts_with("Tv") ? 2 : 0;
+  for (; offsets > 0; --offsets) symbol.remove_prefix(std::min(symbol.find('_'), symbol.size() - 1) + 1);
   // Z: of a function's own, N: nested, K, V, R, O: of a member function's const, volatile and reference.
   symbol.remove_prefix(std::min(symbol.find_first_not_of("ZNKVRO"), symbol.size()));
   return symbol.starts_with(mangled_namespace);

@@ -52,6 +52,18 @@ TracedFunction::TracedFunction(std::string name, GraphModule module, ValueFuncti
       original_(std::move(original)),
       inputs_(std::move(inputs)) {}
 
+TracedFunction TracedFunction::untraced(std::string name, ValueFunction original, std::string arg_names) {
+  TracedFunction function(std::move(name), GraphModule(), std::move(original), std::nullopt);
+  function.untraced_names_.emplace(arg_names);
+  return function;
+}
+
+Value TracedFunction::call(Args args, const Kwargs& kwargs) const {
+  if (is_recorded()) return module_.call(args, kwargs);
+  if (untraced_names_->empty() && kwargs.empty()) return original_(args);
+  return original_(untraced_names_->bind(args, kwargs, name_));
+}
+
 namespace {
 
 // A module's tensors and children without the code that runs it.
@@ -63,6 +75,9 @@ std::shared_ptr<nn::ModuleState> without_code(const nn::ModuleState& from) {
     if (entry.second.defined()) state->parameters.push_back(entry);
   for (const auto& entry : from.buffers)
     if (entry.tensor.defined()) state->buffers.push_back(entry);
+  // Objects have methods that a graph may call; other attributes were read while it was recorded.
+  for (const auto& entry : from.attributes)
+    if (entry.second.is_object()) state->attributes.push_back(entry);
   for (const nn::ModuleState::Child& child : from.children) {
     auto refuse = make_closure([](Args) -> Value { fail("Trace submodules cannot be called."); });
     state->children.push_back({child.name, without_code(*child.state), refuse});
@@ -96,6 +111,12 @@ TracedModule::TracedModule(const nn::Module& original)
   *state() = *without_code(*original.state());
 }
 
+TracedModule TracedModule::untraced(const nn::Module& original) {
+  TracedModule module{nn::Module()};
+  static_cast<nn::Module&>(module) = original;
+  return module;
+}
+
 const TracedFunction& TracedModule::method(std::string_view name) const {
   std::string names;
   for (const TracedFunction& method : *methods_) {
@@ -124,23 +145,27 @@ bool TracedModule::has(std::string_view path) const {
 
 void TracedModule::set_tensor(std::string_view path, const Tensor& tensor) const {
   require(tensor.defined(), "a traced module keeps its tensors: '{}' can be replaced, but not removed", path);
-  nn::ModuleState* owner = state().get();
-  std::string_view rest = path;
-  for (size_t dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
-    auto child = std::find_if(owner->children.begin(), owner->children.end(),
-                              [&](const auto& c) { return c.name == rest.substr(0, dot); });
-    require(child != owner->children.end(), "the traced module has no '{}'", path);
-    owner = child->state.get();
-    rest = rest.substr(dot + 1);
-  }
-  Tensor* found = nullptr;
-  for (auto& [name, own] : owner->parameters)
-    if (name == rest) found = &own;
-  for (auto& buffer : owner->buffers)
-    if (buffer.name == rest) found = &buffer.tensor;
-  require(found != nullptr, "the traced module has no tensor '{}'", path);
-  *found = tensor;
-  ++state()->version;  // what the methods have prepared is out of date
+  require(has(path) && find(path).is_tensor(), "the traced module has no tensor '{}'", path);
+  set_attribute(path, tensor);
+}
+
+void TracedModule::set_attribute(std::string_view path, Value value) const {
+  require(!methods_->empty(), "set_attribute: the traced module has no methods");
+  methods_->front().graph_module().set_attribute(path, std::move(value));
+}
+
+void TracedModule::delete_attribute(std::string_view path) const {
+  fail("cannot delete methods or parameters of a script module ('{}')", path);
+}
+
+Value TracedModule::call(Args args, const Kwargs& kwargs) const {
+  const TraceRecorder* recorder = TraceRecorder::current();
+  require(
+      !recorder || recorder->knows(*state()),
+      "Tried to trace <{}> but it is not part of the active trace. Modules that are called during a trace "
+      "must be registered as submodules of the thing being traced.",
+      original_name());
+  return method("forward").call(args, kwargs);
 }
 
 Ref<Callable> TracedModule::callable() const { return method("forward").graph_module().callable(); }
@@ -197,6 +222,7 @@ Recording record_trace(const TracedCode& code, const Value& arguments, const Kwa
     check_trace_result(recording.result, options.strict);
     recorder.graph().output(recorder.as_nodes(recording.result));
   }
+  recording.places = recorder.take_places();
   recording.module = recorder.finish(false, code.root ? code.root->state()->class_name : code.name);
   return recording;
 }
@@ -209,9 +235,20 @@ void warn_of_optimize(const TraceOptions& options) {
          "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead");
 }
 
-std::optional<Value> stored(const TraceOptions& options, const Value& arguments) {
+// The arguments of one run, in order or by name.
+struct Examples {
+  Value arguments = Value::tuple({});
+  Kwargs kwargs = {};
+};
+
+Examples examples(const Value& given, bool by_name) {
+  if (!by_name) return {example_arguments(given), {}};
+  return {Value::tuple({}), as_kwargs(given)};
+}
+
+std::optional<Value> stored(const TraceOptions& options, const Examples& inputs) {
   if (!options.store_inputs) return std::nullopt;
-  return options.example_kwarg_inputs.empty() ? arguments : Value(as_dict(options.example_kwarg_inputs));
+  return options.example_inputs_is_kwarg ? Value(as_dict(inputs.kwargs)) : inputs.arguments;
 }
 
 }  // namespace
@@ -222,33 +259,67 @@ Dict as_dict(const Kwargs& kwargs) {
   return dict;
 }
 
+Kwargs as_kwargs(const Value& given) {
+  require(given.is_dict(), "trace: expected a dictionary of arguments by name, but got {}",
+          given.kind_name());
+  Kwargs kwargs;
+  for (const auto& [name, value] : given.to_dict()) kwargs.emplace_back(name.to_string_view(), value);
+  return kwargs;
+}
+
 TracedFunction trace_function(const ValueFunction& f, const Value& inputs, TraceOptions options) {
   warn_of_optimize(options);
-  Value arguments = options.example_kwarg_inputs.empty() ? example_arguments(inputs) : Value::tuple({});
+  if (!is_tracing_enabled()) return TracedFunction::untraced(options.name, f, options.arg_names);
+  options.example_inputs_is_kwarg = !options.example_kwarg_inputs.empty();
+  Examples given = options.example_inputs_is_kwarg ? Examples{.kwargs = options.example_kwarg_inputs}
+                                                   : examples(inputs, false);
   TracedCode code{f, options.name, options.arg_names, nullptr};
-  if (!is_tracing_enabled()) return TracedFunction(options.name, GraphModule(), f, std::nullopt);
-  Recording recording = record_trace(code, arguments, options.example_kwarg_inputs, options);
-  if (options.check_trace) check_trace(code, recording.module, arguments, options);
-  return TracedFunction(options.name, recording.module, f, stored(options, arguments));
+  Recording recording = record_trace(code, given.arguments, given.kwargs, options);
+  if (options.check_trace) check_trace(code, recording, given.arguments, given.kwargs, options);
+  return TracedFunction(options.name, recording.module, f, stored(options, given));
+}
+
+TracedModule trace_forward(const BoundMethod& forward, const Value& inputs, TraceOptions options) {
+  options.example_inputs_is_kwarg = !options.example_kwarg_inputs.empty();
+  Value given = inputs;
+  if (options.example_inputs_is_kwarg) given = as_dict(options.example_kwarg_inputs);
+  require(
+      !given.is_none() || !is_tracing_enabled(),
+      "example_kwarg_inputs should be a dict: trace was given neither example inputs nor arguments by name");
+  for (Value& check : options.check_inputs) check = Dict{{"forward", check}};
+  return trace_methods(forward.module, {forward}, Dict{{"forward", given}}, options);
+}
+
+void warn_of_traced_module() {
+  warn(WarningKind::kUser,
+       "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.");
 }
 
 TracedModule trace_methods(const nn::Module& module, const std::vector<BoundMethod>& methods,
-                           const Dict& inputs, const TraceOptions& options) {
+                           const Value& inputs, const TraceOptions& options) {
   warn_of_optimize(options);
+  if (!is_tracing_enabled()) {
+    TracedModule same = TracedModule::untraced(module);
+    for (const BoundMethod& method : methods)
+      same.add_method(TracedFunction::untraced(method.name, method.function, method.arg_names));
+    return same;
+  }
+  require(inputs.is_dict(), "expected a dictionary of (method_name, input) pairs");
   check_no_sharing(*module.state());
   check_no_backward_hooks(module.state());
   TracedModule traced(module);
-  for (const auto& [key, given] : inputs) {
+  for (const auto& [key, given] : inputs.to_dict()) {
     std::string name(key.to_string_view());
     auto found = std::find_if(methods.begin(), methods.end(), [&](const auto& m) { return m.name == name; });
     require(found != methods.end(), "'{}' has no method '{}'", module.state()->class_name, name);
     TracedCode code{found->function, name, options.arg_names.empty() ? found->arg_names : options.arg_names,
                     &module};
-    Value arguments = options.example_kwarg_inputs.empty() ? example_arguments(given) : Value::tuple({});
-    Recording recording = record_trace(code, arguments, options.example_kwarg_inputs, options);
+    Examples own = examples(given, options.example_inputs_is_kwarg);
+    Recording recording = record_trace(code, own.arguments, own.kwargs, options);
+    // Before `over`, which may give constants other names than a repeated recording has.
+    if (options.check_trace) check_trace(code, recording, own.arguments, own.kwargs, options);
     GraphModule body = GraphModule::over(traced, recording.module);
-    if (options.check_trace) check_trace(code, body, arguments, options);
-    traced.add_method(TracedFunction(name, body, found->function, stored(options, arguments)));
+    traced.add_method(TracedFunction(name, body, found->function, stored(options, own)));
   }
   return traced;
 }

@@ -24,27 +24,6 @@ TracingCheckError::TracingCheckError(std::string graph_difference, std::string t
         return text;
       }()) {}
 
-Value clone_inputs(const Value& inputs) {
-  auto clone_tensor = [](const Tensor& tensor) {
-    Tensor copy;
-    {
-      NoGrad no_grad;
-      copy = tensor.detach().clone();
-      if (tensor.requires_grad()) copy.set_requires_grad();
-      if (Tensor grad = tensor.is_leaf() ? tensor.grad() : Tensor(); grad.defined())
-        copy.set_grad(clone_inputs(grad).to_tensor());
-    }
-    return copy;
-  };
-  return tree_map(
-      [&](const Value& leaf) -> Value {
-        if (leaf.is_none()) return leaf;
-        require(leaf.is_tensor(), "clone_inputs: tensors were expected, but got {}", leaf.kind_name());
-        return clone_tensor(leaf.tensor_ref());
-      },
-      inputs);
-}
-
 namespace {
 
 // --- graphs as canonical lines ---------------------------------------------------------------------------
@@ -103,27 +82,30 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-std::string source_of(const Node& node) { return node.source(); }
+// Under a heading where in the program a node was recorded; nothing where that is not known.
+std::string source_text(const char* heading, const Recording& recording, const Node& node) {
+  auto found = recording.places.find(&node);
+  std::string text = found == recording.places.end() ? "" : found->second.to_string();
+  return text.empty() ? "" : heading + indent(text) + "\n";
+}
 
-std::string graph_difference(const Graph& traced, const Graph& check) {
-  CanonicalLines a(traced), b(check);
+std::string graph_difference(const Recording& traced, const Recording& check) {
+  CanonicalLines a(traced.module.graph()), b(check.module.graph());
   if (a.lines() == b.lines()) return {};
   std::string text = "Graph diff:\n" + indent(ndiff(joined(a.lines()), joined(b.lines()))) + "\n";
   for (size_t i = 0; i < std::min(a.lines().size(), b.lines().size()); ++i) {
     if (a.lines()[i] == b.lines()[i]) continue;
     text += "First diverging operator:\nNode diff:\n" + indent(ndiff(a.lines()[i], b.lines()[i])) + "\n";
-    std::string trace_source = source_of(*a.nodes()[i]), check_source = source_of(*b.nodes()[i]);
-    if (!trace_source.empty() && !check_source.empty())
-      text += "Trace source location:\n" + indent(trace_source) + "\nCheck source location:\n" +
-              indent(check_source) + "\n";
+    text += source_text("Trace source location:\n", traced, *a.nodes()[i]) +
+            source_text("Check source location:\n", check, *b.nodes()[i]);
     break;
   }
   return text;
 }
 
 // The first constant tensor that is another one in the second recording.
-std::string constant_difference(const GraphModule& traced, const GraphModule& check) {
-  CanonicalLines a(traced.graph()), b(check.graph());
+std::string constant_difference(const Recording& traced, const Recording& check) {
+  CanonicalLines a(traced.module.graph()), b(check.module.graph());
   for (size_t i = 0; i < std::min(a.nodes().size(), b.nodes().size()); ++i) {
     const Node &mine = *a.nodes()[i], &other = *b.nodes()[i];
     if (mine.kind() != other.kind()) return {};
@@ -131,15 +113,14 @@ std::string constant_difference(const GraphModule& traced, const GraphModule& ch
       if (mine.target() != other.target()) return {};
       continue;
     }
-    Value value = traced.find(mine.target().to_string()), again = check.find(other.target().to_string());
+    Value value = traced.module.find(mine.target().to_string());
+    Value again = check.module.find(other.target().to_string());
     if (!value.is_tensor() || !again.is_tensor()) continue;
     std::optional<std::string> mismatch =
         find_mismatch(value.to_tensor(), again.to_tensor(), {.equal_nan = true});
     if (!mismatch) continue;
-    std::string text = "Node:\n" + indent(a.lines()[i]) + "\n";
-    if (std::string source = source_of(mine); !source.empty())
-      text += "Source Location:\n" + indent(source) + "\n";
-    return text + "Comparison exception: " + indent(*mismatch);
+    return "Node:\n" + indent(a.lines()[i]) + "\n" + source_text("Source Location:\n", traced, mine) +
+           "Comparison exception: " + indent(*mismatch);
   }
   return {};
 }
@@ -158,11 +139,10 @@ bool is_nondeterministic(const Node& node) {
 
 class Check {
  public:
-  Check(const TracedCode& code, const GraphModule& traced, const TraceOptions& options)
+  Check(const TracedCode& code, const Recording& traced, const TraceOptions& options)
       : code_(code), traced_(traced), options_(options) {}
 
   void run(const Value& arguments, const Kwargs& kwargs) {
-    std::optional<Recording> again;
     auto copies = [&] { return clone_inputs(arguments); };
     auto named_copies = [&] {
       Kwargs copy;
@@ -173,25 +153,25 @@ class Check {
       TraceOptions quiet = options_;
       quiet.check_trace = false;
       WarningCapture silenced;  // said in the first run
-      again = record_trace(code_, copies(), named_copies(), quiet);
+      repeated_ = record_trace(code_, copies(), named_copies(), quiet);
     }
-    repeated_ = again->module;
     auto run_what = [&](const char* what, FunctionRef<Value(Args, const Kwargs&)> f) {
       return outputs_of(what, [&] { return f(copies().elements(), named_copies()); });
     };
     ValueList traced =
-        run_what("trace", [&](Args args, const Kwargs& named) { return traced_.call(args, named); });
+        run_what("trace", [&](Args args, const Kwargs& named) { return traced_.module.call(args, named); });
     ArgumentNames names(code_.arg_names);
     ValueList plain = run_what("Python function", [&](Args args, const Kwargs& named) {
       return code_.function(names.empty() ? ValueList(args.begin(), args.end())
                                           : names.bind(args, named, code_.name));
     });
     if (compare(traced, plain, "Python function")) {
-      ValueList repeated = run_what(
-          "repeated trace", [&](Args args, const Kwargs& named) { return repeated_.call(args, named); });
+      ValueList repeated = run_what("repeated trace", [&](Args args, const Kwargs& named) {
+        return repeated_.module.call(args, named);
+      });
       compare(traced, repeated, "repeated trace");
     }
-    std::string graphs = graph_difference(traced_.graph(), repeated_.graph());
+    std::string graphs = graph_difference(traced_, repeated_);
     std::string constants = constant_difference(traced_, repeated_);
     if (!graphs.empty() || !constants.empty()) throw TracingCheckError(graphs, constants);
   }
@@ -203,9 +183,8 @@ class Check {
     try {
       result = f();
     } catch (const std::exception& error) {
-      maybe_warn_nondeterministic();
       std::throw_with_nested(TracingCheckError(
-          graph_difference(traced_.graph(), repeated_.graph()), constant_difference(traced_, repeated_),
+          graph_difference(traced_, repeated_), constant_difference(traced_, repeated_),
           fmt::format("encountered an exception while running the {} with test inputs.\nException:\n{}", what,
                       indent(error.what()))));
     }
@@ -218,11 +197,11 @@ class Check {
     bool all_close = true;
     for (size_t i = 0; i < std::min(outputs.size(), reference.size()); ++i) {
       const Tensor &output = outputs[i].tensor_ref(), &wanted = reference[i].tensor_ref();
-      auto wide = [](const Tensor& t) { return t.to(is_complex(t.dtype()) ? kComplex128 : kFloat64); };
+      DType wide = is_complex(output.dtype()) || is_complex(wanted.dtype()) ? kComplex128 : kFloat64;
       CloseOptions options{.rtol = options_.check_tolerance,
                            .atol = default_tolerances(output.dtype(), wanted.dtype()).atol,
                            .equal_nan = true};
-      std::optional<std::string> mismatch = find_mismatch(wide(output), wide(wanted), options);
+      std::optional<std::string> mismatch = find_mismatch(output.to(wide), wanted.to(wide), options);
       if (!mismatch) continue;
       maybe_warn_nondeterministic();
       warn(WarningKind::kTracer,
@@ -238,7 +217,7 @@ class Check {
     if (std::exchange(has_warned_, true)) return;
     std::string nodes;
     int count = 0;
-    for (const Node& node : traced_.graph())
+    for (const Node& node : traced_.module.graph())
       if (is_nondeterministic(node) && count++ < 20)
         nodes += (nodes.empty() ? "" : "\n") + indent(node.line());
     if (nodes.empty()) return;
@@ -250,35 +229,31 @@ class Check {
   }
 
   const TracedCode& code_;
-  const GraphModule& traced_;
+  const Recording& traced_;
   const TraceOptions& options_;
-  GraphModule repeated_;
+  Recording repeated_;
   bool has_warned_ = false;
 };
 
 }  // namespace
 
-void check_trace(const TracedCode& code, const GraphModule& traced, const Value& arguments,
-                 const TraceOptions& options) {
+void check_trace(const TracedCode& code, const Recording& traced, const Value& arguments,
+                 const Kwargs& kwargs, const TraceOptions& options) {
   NoGrad no_grad;
   if (options.check_inputs.empty()) {
-    Check(code, traced, options).run(arguments, options.example_kwarg_inputs);
+    Check(code, traced, options).run(arguments, kwargs);
     return;
   }
   for (const Value& inputs : options.check_inputs) {
     Value given = inputs;
-    // Of a module: the arguments of each method, by its name.
-    if (code.root && given.is_dict()) {
-      const Value* own = given.to_dict().find(code.name);
-      if (own) given = *own;
+    if (code.root) {  // the arguments of each method, by its name
+      const Value* own = inputs.is_dict() ? inputs.to_dict().find(code.name) : nullptr;
+      require(own, "trace_module: check_inputs must be dictionaries of inputs by method; '{}' is in none",
+              code.name);
+      given = *own;
     }
-    if (options.example_kwarg_inputs.empty()) {
-      Check(code, traced, options).run(example_arguments(given), {});
-      continue;
-    }
-    Kwargs named;
-    for (const auto& [name, value] : given.to_dict()) named.emplace_back(name.to_string_view(), value);
-    Check(code, traced, options).run(Value::tuple({}), named);
+    if (options.example_inputs_is_kwarg) Check(code, traced, options).run(Value::tuple({}), as_kwargs(given));
+    else Check(code, traced, options).run(example_arguments(given), {});
   }
 }
 

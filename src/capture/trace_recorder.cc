@@ -93,6 +93,7 @@ void TraceRecorder::annotate(Node& node, const Value& result) {
     return Value(shape);
   });
   meta.modules = modules_;
+  places_.try_emplace(&node, StackTrace::capture());
 }
 
 // --- sizes -----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <deque>
 
 #include "capture/graph_writer.h"
+#include "weft/base/stack_trace.h"
 #include "weft/capture/trace.h"
 #include "weft/nn/module.h"
 #include "weft/ops/conversions.h"
@@ -35,6 +36,11 @@ class TraceRecorder final : public GraphWriter,
   void name_value(const Tensor& tensor, std::string_view name);
   // A number out of a tensor, as a node.
   SymInt integer_of(const Tensor& tensor);
+  // Whether a module is the one that is traced, or below it.
+  bool knows(const nn::ModuleState& module) const { return paths_.contains(&module); }
+  // Where in the program each node was recorded.
+  using Places = std::unordered_map<const Node*, StackTrace>;
+  Places take_places() { return std::move(places_); }
   // Attributes that are no part of the module's state.
   const GraphModule::Attributes& constants() const noexcept { return constants_; }
 
@@ -66,6 +72,7 @@ class TraceRecorder final : public GraphWriter,
   std::vector<std::pair<std::string, std::string>> modules_;  // those that are running: path and class
   std::vector<Tensor> kept_;                                  // whose marks are taken off at the end
   GraphModule::Attributes constants_;
+  Places places_;
 };
 
 class TraceRecorder::Scope {

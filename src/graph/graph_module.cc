@@ -1,5 +1,7 @@
 #include "weft/graph/graph_module.h"
 
+#include <map>
+
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -157,9 +159,31 @@ GraphModule::GraphModule(const Attributes& attributes, Graph graph, std::string 
 GraphModule GraphModule::over(const nn::Module& owner, const GraphModule& code) {
   GraphModule module(code);
   static_cast<nn::Module&>(module) = owner;
-  // Constants that the code has beside are no part of the owner's state.
-  for (const std::string& path : named_paths(code.graph()))
-    if (!leads_somewhere(owner, path)) owner.state()->attributes.emplace_back(path, code.find(path));
+  {
+    // What was prepared for a run has the tensors of the code's own module.
+    std::lock_guard lock(module.body_->mutex);
+    module.body_->program.reset();
+  }
+  // Constants that the code has beside are no part of the owner's state. One whose name the owner has for
+  // another tensor, as a constant of other code over it, gets a new name.
+  std::map<std::string, std::string> names;
+  for (const std::string& path : named_paths(code.graph())) {
+    if (names.contains(path)) continue;
+    std::string& name = names[path] = path;
+    Value own = code.find(path);
+    auto is_free = [&](const std::string& other) {
+      return !leads_somewhere(owner, other) && !leads_somewhere(code, other);
+    };
+    if (leads_somewhere(owner, path)) {
+      Value there = owner.find(path);
+      if (!own.is_tensor() || (there.is_tensor() && there.tensor_ref().is_same(own.tensor_ref()))) continue;
+      for (int number = 1; !is_free(name); ++number) name = fmt::format("{}_{}", path, number);
+    }
+    owner.state()->attributes.emplace_back(name, own);
+  }
+  for (Node& node : module.graph())
+    if (node.kind() == NodeKind::kGetAttr && names.at(node.target().to_string()) != node.target().to_string())
+      node.set_target(Target(names.at(node.target().to_string())));
   return module;
 }
 

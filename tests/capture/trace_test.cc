@@ -47,6 +47,39 @@ TEST(Trace, RecordsModules) {
   EXPECT_ERROR(callable_in(traced.find("fc"))->call(ValueList{x}), "Trace submodules cannot be called.");
 }
 
+TEST(Trace, ReplacesWhatModulesOwn) {
+  Net net;
+  TracedModule traced = trace(net, randn({2, 4}));
+  Tensor x = randn({7, 4}), weight = randn({3, 4}).set_requires_grad();
+  traced.set_attribute("fc.weight", weight);
+  EXPECT_TRUE(traced.find("fc.weight").to_tensor().is_same(weight));
+  expect_equal(traced(x), relu(linear(x, weight, net.fc.bias)));
+  EXPECT_FALSE(net.fc.weight.is_same(weight));
+  EXPECT_USER_ERROR(traced.delete_attribute("fc.weight"),
+                    "cannot delete methods or parameters of a script module");
+  Net other;
+  traced.load_state_dict(other.state_dict());
+  expect_equal(traced(x), other(x));
+}
+
+struct TwoConstants : nn::Module {
+  Tensor forward(const Tensor& x) { return x + from_data<float>({1, 2}); }
+  Tensor other(const Tensor& x) { return x + from_data<float>({30, 40}); }
+  WEFT_ARGS(x)
+};
+
+TEST(Trace, MethodsHaveConstantsOfTheirOwn) {
+  TwoConstants net;
+  std::vector<BoundMethod> methods = {method(net, &TwoConstants::forward, "forward"),
+                                      method(net, &TwoConstants::other, "other")};
+  WarningCapture capture;
+  TracedModule traced = trace_module(net, methods, Dict{{"forward", ones({2})}, {"other", ones({2})}});
+  EXPECT_TRUE(capture.warnings().empty());
+  Tensor x = randn({2});
+  expect_equal(traced(x), net(x));
+  expect_equal(traced.method("other")(x), net.other(x));
+}
+
 TEST(Trace, TakesAndGivesContainers) {
   TracedFunction f = trace(
       [](const std::map<std::string, Tensor>& d, const std::tuple<Tensor, std::vector<Tensor>>& t) {

@@ -22,7 +22,8 @@ struct TraceOptions {
   // differ a warning.
   bool check_trace = true;
   // What the check runs on, an entry a run: the arguments as a tuple, a single tensor, or a dictionary where
-  // the example inputs are given by name. Default: the example inputs.
+  // the example inputs are given by name; for trace_module a dictionary of these by method. Default: the
+  // example inputs.
   std::vector<Value> check_inputs = {};
   double check_tolerance = 1e-5;
   // A list among the results is a warning, a dictionary an error: their structure is that of the example.
@@ -31,6 +32,8 @@ struct TraceOptions {
   bool force_outplace = false;
   // Arguments by name, instead of the example inputs.
   Kwargs example_kwarg_inputs = {};
+  // trace_module: the inputs of each method are a dictionary of its arguments by name.
+  bool example_inputs_is_kwarg = false;
   // Keeps the example inputs with the result.
   bool store_inputs = true;
   // Has no effect; warns.
@@ -45,10 +48,12 @@ struct TraceOptions {
 class TracedFunction {
  public:
   TracedFunction(std::string name, GraphModule module, ValueFunction original, std::optional<Value> inputs);
+  // What stands for a function while tracing is switched off: calls run the function itself.
+  static TracedFunction untraced(std::string name, ValueFunction original, std::string arg_names);
 
-  Value call(Args args, const Kwargs& kwargs = {}) const { return module_.call(args, kwargs); }
+  Value call(Args args, const Kwargs& kwargs = {}) const;
   Value call(std::initializer_list<Value> args, const Kwargs& kwargs = {}) const {
-    return module_.call(args, kwargs);
+    return call(Args(args.begin(), args.size()), kwargs);
   }
   // The one tensor that it gives.
   template <typename... A>
@@ -58,7 +63,9 @@ class TracedFunction {
   const std::string& name() const noexcept { return name_; }
   Graph& graph() const noexcept { return module_.graph(); }
   const GraphModule& graph_module() const noexcept { return module_; }
-  ValueFunction function() const { return module_.function(); }
+  ValueFunction function() const { return is_recorded() ? module_.function() : original_; }
+  // False while tracing is switched off: then the graph is empty.
+  bool is_recorded() const noexcept { return !untraced_names_; }
   // What was traced: other captures may take it instead of the recording.
   const ValueFunction& original() const noexcept { return original_; }
   // The example inputs, unless they were not to be kept.
@@ -69,6 +76,7 @@ class TracedFunction {
   GraphModule module_;
   ValueFunction original_;
   std::optional<Value> inputs_;
+  std::optional<ArgumentNames> untraced_names_;
 };
 
 // Recorded methods of a module, with its parameters, buffers and children (shared, not copied) and nothing
@@ -76,6 +84,8 @@ class TracedFunction {
 class TracedModule : public nn::Module {
  public:
   explicit TracedModule(const nn::Module& original);
+  // What stands for a module while tracing is switched off: the module itself, with its own code.
+  static TracedModule untraced(const nn::Module& original);
 
   const TracedFunction& method(std::string_view name) const;
   std::vector<std::string> method_names() const;
@@ -83,10 +93,15 @@ class TracedModule : public nn::Module {
   bool has(std::string_view path) const;
   // Puts another tensor in the place of a parameter or buffer; the methods run with it.
   void set_tensor(std::string_view path, const Tensor& tensor) const;
+  // Replaces what a path leads to, for all methods: set_attribute("fc.weight", weight).
+  void set_attribute(std::string_view path, Value value) const;
+  // Always an error: the graphs name what is there.
+  [[noreturn]] void delete_attribute(std::string_view path) const;
 
-  Value call(Args args, const Kwargs& kwargs = {}) const { return method("forward").call(args, kwargs); }
+  // An error during a trace of something that this is no part of.
+  Value call(Args args, const Kwargs& kwargs = {}) const;
   Value call(std::initializer_list<Value> args, const Kwargs& kwargs = {}) const {
-    return method("forward").call(args, kwargs);
+    return call(Args(args.begin(), args.size()), kwargs);
   }
   template <typename... A>
   Tensor operator()(const A&... args) const {
@@ -125,9 +140,14 @@ struct BoundMethod {
 };
 
 TracedFunction trace_function(const ValueFunction& f, const Value& inputs, TraceOptions options);
-// The arguments of each method, by its name; `options.check_inputs` are dictionaries of the same kind.
+// The arguments of each method, in a dictionary by its name; `options.check_inputs` are dictionaries of the
+// same kind.
 TracedModule trace_methods(const nn::Module& module, const std::vector<BoundMethod>& methods,
-                           const Dict& inputs, const TraceOptions& options);
+                           const Value& inputs, const TraceOptions& options);
+// One method, by its own inputs.
+TracedModule trace_forward(const BoundMethod& forward, const Value& inputs, TraceOptions options);
+// Warns that there is nothing to do.
+void warn_of_traced_module();
 
 namespace detail {
 template <typename M>
@@ -164,26 +184,33 @@ BoundMethod method(const M& module, R (M::*pointer)(A...) const, std::string nam
   return {module, std::move(name), weft::detail::adapt(std::move(bound)), std::move(arg_names)};
 }
 
-// Example inputs: a tuple or list of the arguments, or a single tensor or dictionary.
+// Example inputs: a tuple or list of the arguments, or a single tensor or dictionary. They may be left out
+// where the options have arguments by name.
 template <typename F>
-auto trace(F f, const Value& inputs, TraceOptions options = {}) {
-  if constexpr (std::is_same_v<F, BoundMethod>) {
+auto trace(F f, const Value& inputs = {}, TraceOptions options = {}) {
+  if constexpr (std::is_same_v<F, TracedModule>) {
+    warn_of_traced_module();
+    return f;
+  } else if constexpr (std::is_same_v<F, BoundMethod>) {
     require(f.name == "forward",
             "trace doesn't support compiling individual module's functions.\nPlease use trace_module");
-    return trace_methods(f.module, {f}, Dict{{"forward", inputs}}, options);
+    return trace_forward(f, inputs, std::move(options));
   } else if constexpr (std::is_base_of_v<nn::Module, F>) {
-    return trace_methods(f, {detail::forward_of(f)}, Dict{{"forward", inputs}}, options);
+    return trace_forward(detail::forward_of(f), inputs, std::move(options));
   } else {
     return trace_function(as_value_function(std::move(f)), inputs, std::move(options));
   }
 }
 
+// Inputs: a dictionary with the arguments of each method by its name.
 template <typename M>
-TracedModule trace_module(const M& module, const Dict& inputs, const TraceOptions& options = {}) {
-  return trace_methods(module, {detail::forward_of(module)}, inputs, options);
+TracedModule trace_module(const M& module, const Value& inputs, const TraceOptions& options = {}) {
+  if constexpr (std::is_base_of_v<nn::Module, M>)
+    return trace_methods(module, {detail::forward_of(module)}, inputs, options);
+  else fail("expected torch.nn.Module as the first argument");
 }
 template <typename M>
-TracedModule trace_module(const M& module, const std::vector<BoundMethod>& methods, const Dict& inputs,
+TracedModule trace_module(const M& module, const std::vector<BoundMethod>& methods, const Value& inputs,
                           const TraceOptions& options = {}) {
   return trace_methods(module, methods, inputs, options);
 }

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "weft/capture/trace.h"
+
+namespace weft {
+
+// A function or module that is traced when it is first called with arguments of a kind (structure, types,
+// sizes and requires_grad of their tensors, the grad mode and the module's training flag), and replayed after
+// that. Copies are handles.
+class CompiledFunction {
+ public:
+  CompiledFunction(ValueFunction f, std::optional<nn::Module> module, std::string arg_names);
+
+  Value call(Args args) const;
+  Value call(std::initializer_list<Value> args) const { return call(Args(args.begin(), args.size())); }
+  // The one tensor that it gives.
+  template <typename... A>
+  Tensor operator()(const A&... args) const {
+    return from_value<Tensor>(call({to_value(args)...}));
+  }
+  // Forgets all traces.
+  void clear_cache() const;
+  // Calls so far that ran a trace of an earlier call.
+  int64_t hits() const noexcept;
+  bool has_trace_for(Args args) const;
+  // What was compiled, if it is a module.
+  const std::optional<nn::Module>& module() const noexcept;
+
+ private:
+  struct Body;
+  std::shared_ptr<Body> body_;
+};
+
+template <typename F>
+CompiledFunction compile_by_trace(F f) {
+  if constexpr (std::is_base_of_v<nn::Module, F>) {
+    BoundMethod forward = detail::forward_of(f);
+    return CompiledFunction(forward.function, f, forward.arg_names);
+  } else {
+    return CompiledFunction(as_value_function(std::move(f)), std::nullopt, "");
+  }
+}
+
+// An empty `loss` is the sum of the only output.
+void verify_compiled(const CompiledFunction& model, const Value& args, const ValueFunction& loss);
+
+// Runs the model traced anew and then from its trace, forward and backward to the arguments and parameters
+// that require a gradient, from the same state and the same random numbers; an error where outputs or
+// gradients differ by more than 1e-6. Arguments: a tuple, or the only one. The loss gets the outputs one by
+// one. A module's state is that of before the first run again when the second begins.
+template <typename F>
+void verify(const F& model, const Value& args) {
+  if constexpr (std::is_same_v<F, CompiledFunction>) verify_compiled(model, args, {});
+  else fail("Cannot verify an uncompiled module.  Add @torch.jit.compile to compile it");
+}
+template <typename F, typename Loss>
+void verify(const F& model, const Value& args, Loss loss) {
+  if constexpr (std::is_same_v<F, CompiledFunction>)
+    verify_compiled(model, args, as_value_function(std::move(loss)));
+  else verify(model, args);
+}
+
+}  // namespace weft

@@ -1,0 +1,136 @@
+// Ports of TraceApi: verify.
+#include <gmock/gmock.h>
+
+#include "seeds/support/check_trace.h"
+#include "support/expect_error.h"
+#include "weft/autograd/function.h"
+#include "weft/capture/verify.h"
+#include "weft/nn/layers.h"
+#include "weft/nn/normalisation.h"
+
+namespace weft {
+namespace {
+
+using testing::args;
+using testing::expect_equal;
+
+Tensor with_grad(Tensor tensor) { return tensor.set_requires_grad(); }
+
+struct Net : nn::Module {
+  nn::Linear fc = child("fc", nn::Linear(4, 3));
+  Tensor forward(const Tensor& x) { return relu(fc(x)) * 2; }
+  WEFT_ARGS(x)
+};
+
+// Its factors forward and backward grow with every call by what is set.
+struct Drifting : autograd::Function<Drifting> {
+  static Tensor forward(autograd::FunctionContext&, const Tensor& x) {
+    return x * (forward_factor += forward_step);
+  }
+  static std::vector<Tensor> backward(autograd::FunctionContext&, const std::vector<Tensor>& grads) {
+    return {grads[0] * (backward_factor += backward_step)};
+  }
+  static inline double forward_factor, backward_factor, forward_step, backward_step;
+  static CompiledFunction with(double forward_by, double backward_by) {
+    forward_factor = backward_factor = 1;
+    forward_step = forward_by;
+    backward_step = backward_by;
+    return compile_by_trace([](const Tensor& x) { return apply(x); });
+  }
+};
+
+TEST(TraceApi, test_api_verify_ok) {
+  Net net;
+  CompiledFunction model = compile_by_trace(net);
+  Tensor x = with_grad(randn({2, 4}));
+  verify(model, args({x}));
+  verify(model, x);
+  EXPECT_EQ(model.hits(), 2);
+  verify(compile_by_trace([](const Tensor& a, const Tensor& b) { return sigmoid(a * b); }),
+         args({with_grad(randn({3})), with_grad(randn({3}))}));
+  verify(Drifting::with(1e-7, 1e-7), with_grad(ones({2})));
+}
+
+TEST(TraceApi, test_api_verify_uncompiled_error) {
+  const char* words = "Cannot verify an uncompiled module.  Add @torch.jit.compile to compile it";
+  Net net;
+  Tensor x = with_grad(randn({2, 4}));
+  EXPECT_USER_ERROR(verify(net, x), words);
+  EXPECT_USER_ERROR(verify(trace(net, x), x), words);
+  EXPECT_USER_ERROR(verify([](const Tensor& t) { return t; }, x), words);
+}
+
+TEST(TraceApi, test_api_verify_multiple_outputs_need_loss) {
+  CompiledFunction model = compile_by_trace([](const Tensor& x) { return std::tuple(x * 2, x.sin()); });
+  Tensor x = with_grad(randn({3}));
+  EXPECT_USER_ERROR(
+      verify(model, x),
+      "Model returns 2 outputs, but default loss function (torch.sum) can only handle a single output");
+  int calls = 0;
+  verify(model, x, [&](const Tensor& a, const Tensor& b) {
+    ++calls;
+    expect_equal(a, x * 2);
+    expect_equal(b, x.sin());
+    return (a * b).sum();
+  });
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(TraceApi, test_api_verify_mismatch_error) {
+  Tensor x = with_grad(ones({2}));
+  EXPECT_USER_ERROR(verify(Drifting::with(1e-3, 0), x), "JIT and real computation mismatch");
+  EXPECT_USER_ERROR(verify(Drifting::with(0, 1e-3), x), "JIT and real computation mismatch");
+  EXPECT_USER_ERROR(verify(Drifting::with(5e-6, 0), x), "JIT and real computation mismatch");
+}
+
+TEST(TraceApi, test_api_verify_requires_cache_hit) {
+  int calls = 0;
+  CompiledFunction model = compile_by_trace([&](const Tensor& x) {
+    ++calls;
+    return x * 2;
+  });
+  Tensor x = with_grad(randn({3})), longer = with_grad(randn({4}));
+  EXPECT_FALSE(model.has_trace_for(ValueList{x}));
+  expect_equal(model(x), x * 2);
+  EXPECT_TRUE(model.has_trace_for(ValueList{x}));
+  EXPECT_FALSE(model.has_trace_for(ValueList{longer}));
+  EXPECT_EQ(model.hits(), 0);
+  expect_equal(model(x), x * 2);
+  EXPECT_EQ(model.hits(), 1);
+  EXPECT_EQ(calls, 1);
+  model.clear_cache();
+  EXPECT_FALSE(model.has_trace_for(ValueList{x}));
+  auto forgets = [&](const Tensor& y) {
+    model.clear_cache();
+    return y.sum();
+  };
+  EXPECT_USER_ERROR(verify(model, x, forgets), "failed to use the compiled function");
+}
+
+struct Noisy : nn::Module {
+  nn::BatchNorm2d norm = child("norm", nn::BatchNorm2d(2));
+  nn::Dropout drop = child("drop", nn::Dropout(0.5));
+  Tensor forward(const Tensor& x) { return drop(norm(x)) + norm.find("running_mean").to_tensor().sum(); }
+  WEFT_ARGS(x)
+};
+
+TEST(TraceApi, test_api_verify_restores_rng_and_state) {
+  Noisy once, net;
+  net.load_state_dict(once.state_dict());
+  Tensor x = with_grad(randn({3, 2, 4, 4}));
+  // The state after verify is that of one run, and so are the random numbers.
+  Tensor next;
+  {
+    ForkRng restored = fork_rng();
+    once(x);
+    next = rand({5});
+  }
+  verify(compile_by_trace(net), x);
+  expect_equal(rand({5}), next);
+  nn::NamedTensors wanted = once.state_dict(), got = net.state_dict();
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < got.size(); ++i) expect_equal(got[i].second, wanted[i].second);
+}
+
+}  // namespace
+}  // namespace weft
