@@ -1,7 +1,5 @@
 #include "weft/capture/trace_graph.h"
 
-#include <unordered_set>
-
 #include "capture/trace_recorder.h"
 #include "capture/trace_types.h"
 #include "weft/autograd/autograd.h"
@@ -9,14 +7,6 @@
 #include "weft/core/pytree.h"
 
 namespace weft {
-
-nn::NamedTensors unique_state_dict(const nn::Module& module, bool keep_history) {
-  nn::NamedTensors unique;
-  std::unordered_set<const TensorImpl*> seen;
-  for (const auto& [name, tensor] : module.state_dict())
-    if (seen.insert(tensor.impl()).second) unique.emplace_back(name, keep_history ? tensor : tensor.detach());
-  return unique;
-}
 
 namespace {
 
