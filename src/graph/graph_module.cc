@@ -195,10 +195,31 @@ void GraphModule::set_graph(Graph graph) const {
   body_->graph = std::move(graph);
 }
 
+namespace {
+
+// A tensor in the place of another one, which keeps its position; false where there is none.
+bool replace_tensor(const Place& place, const Tensor& tensor) {
+  for (auto& [name, own] : place.owner->parameters)
+    if (name == place.name) {
+      own = tensor;
+      return true;
+    }
+  for (nn::ModuleState::Buffer& buffer : place.owner->buffers)
+    if (buffer.name == place.name) {
+      buffer.tensor = tensor;
+      return true;
+    }
+  return false;
+}
+
+}  // namespace
+
 void GraphModule::set_attribute(std::string_view path, Value value) const {
   Place place = make_place(*state(), path);
-  erase_at(place);
-  put_at(place, value);
+  if (!value.is_tensor() || !replace_tensor(place, value.tensor_ref())) {
+    erase_at(place);
+    put_at(place, value);
+  }
   ++state()->version;
 }
 

@@ -223,8 +223,9 @@ Tensor batch_norm_composite(const Tensor& input, const Tensor& weight, const Ten
     if (weight.defined()) out = out * select(weight, 0, 0);
     return bias.defined() ? out + select(bias, 0, 0) : out;
   }
-  // The one that says that it writes to the statistics: functionalize must know.
-  if (training && mean.defined() && var.defined())
+  // Where writes become values, the form that says that it writes to the statistics.
+  constexpr uint32_t functional = layer::kFunctionalizeUpper | layer::kFunctionalizeLower;
+  if (training && mean.defined() && var.defined() && ((mean.flags() | var.flags()) & functional))
     return std::get<0>(_native_batch_norm_legit(input, weight, bias, mean, var, true, momentum, eps));
   return std::get<0>(native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
 }
@@ -235,9 +236,8 @@ Grads batch_norm_vjp(const Vjp& v) {
   // In training the batch has its own statistics, and the running ones may have been written since.
   bool training = v.arg<bool>(5);
   Tensor mean = training ? Tensor() : maybe(3), var = training ? Tensor() : maybe(4);
-  auto [input, weight, bias] =
-      native_batch_norm_backward(v.grad(0), v.input(0), maybe(1), mean, var, v.output(1), v.output(2),
-                                 training, v.arg<double>(7), mask);
+  auto [input, weight, bias] = native_batch_norm_backward(
+      v.grad(0), v.input(0), maybe(1), mean, var, v.output(1), v.output(2), training, v.arg<double>(7), mask);
   return {input, weight, bias, Tensor(), Tensor()};
 }
 // Differentiates the formula itself: its parts are operators.
