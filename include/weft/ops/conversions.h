@@ -65,7 +65,7 @@ std::vector<T> to_vector(const Tensor& tensor) {
 // The elements as numbers in lists of lists, one level a dim; a number for a tensor of no dims.
 Value to_list(const Tensor& tensor);
 
-// --- walking over the first dim: for (const Tensor& row : x) ----------------------------------------------
+// --- walking over the first dim: for (const Tensor& row : x) ---------------------------------------------
 
 class TensorIterator {
  public:
