@@ -505,22 +505,25 @@ constinit const OpDef kWhile = {.schema =
                                     "carried_inputs, Any[] additional_inputs) -> Any[]",
                                 .higher_order = &kWhileRules};
 
-constinit const Operator kOperators[] = {
-    {&kCond, kCond.schema, OpForm::kFunctional, nullptr},
-    {&kMap, kMap.schema, OpForm::kFunctional, nullptr},
-    {&kScan, kScan.schema, OpForm::kFunctional, nullptr},
-    {&kWhile, kWhile.schema, OpForm::kFunctional, nullptr},
-};
-const Operator& cond_operator() { return kOperators[0]; }
-const Operator& map_operator() { return kOperators[1]; }
-const Operator& scan_operator() { return kOperators[2]; }
-const Operator& while_operator() { return kOperators[3]; }
+std::span<const Operator> operators() {
+  static const Operator all[] = {
+      {&kCond, kCond.schema, OpForm::kFunctional, nullptr},
+      {&kMap, kMap.schema, OpForm::kFunctional, nullptr},
+      {&kScan, kScan.schema, OpForm::kFunctional, nullptr},
+      {&kWhile, kWhile.schema, OpForm::kFunctional, nullptr},
+  };
+  return all;
+}
+const Operator& cond_operator() { return operators()[0]; }
+const Operator& map_operator() { return operators()[1]; }
+const Operator& scan_operator() { return operators()[2]; }
+const Operator& while_operator() { return operators()[3]; }
 
 Value value_of(const FlatFunction& f) { return Value(Ref<ValueObject>(f.callable())); }
 
 }  // namespace
 
-std::span<const Operator> detail::operators_over_functions() { return kOperators; }
+std::span<const Operator> detail::operators_over_functions() { return operators(); }
 
 Value apply_cond(const Value& pred, const FlatFunction& on_true, const FlatFunction& on_false,
                  const ValueList& operands) {
