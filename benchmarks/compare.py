@@ -203,7 +203,7 @@ def main():
             if (rule["whole"], threads) in parts and (rule["part"], threads) in parts:
                 whole, part = parts[rule["whole"], threads], parts[rule["part"], threads]
                 weft, peer = (max(a - b, 0) for a, b in zip(whole, part))
-                add(dict(what=name, threads=threads, unit="ns", weft=weft, peer=peer, ratio=weft / peer, goal=rule["goal"]))
+                add(dict(what=name, threads=threads, unit="ns", weft=weft, peer=peer, ratio=weft / max(peer, 1), goal=rule["goal"]))
     for server in servers:
         server.process.kill()
     with open(options.output, "w") as file:

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "graph/program.h"
 #include "weft/autograd/autograd.h"
@@ -108,13 +109,22 @@ void share(const nn::ModuleState& root, nn::ModuleState& own, std::string_view p
     if (entry.name == rest) place.owner->children.push_back(entry);
 }
 
-bool leads_somewhere(const nn::Module& module, const std::string& path) {
-  try {
-    module.find(path);
-    return true;
-  } catch (const Error&) {
-    return false;
+// Whether `find` would give something; without an error on the way, which would cost more than all else here.
+bool leads_somewhere(const nn::Module& module, std::string_view path) {
+  nn::ModuleState* state = module.state().get();
+  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
+    const nn::ModuleState::Child* child = find_child(*state, path.substr(0, dot));
+    if (!child) return false;
+    state = child->state.get();
+    path = path.substr(dot + 1);
   }
+  auto has_name = [&](const auto& entry) { return entry.first == path; };
+  const nn::ModuleState::Child* child = find_child(*state, path);
+  return std::any_of(state->parameters.begin(), state->parameters.end(), has_name) ||
+         std::any_of(state->buffers.begin(), state->buffers.end(),
+                     [&](const auto& buffer) { return buffer.name == path; }) ||
+         std::any_of(state->attributes.begin(), state->attributes.end(), has_name) ||
+         (child && child->callable);
 }
 
 // Every path that the graph names, those of modules first: what is inside of one comes with it.
@@ -225,18 +235,27 @@ void GraphModule::set_attribute(std::string_view path, Value value) const {
 
 namespace {
 
-void drop_unused(nn::ModuleState& state, const std::string& prefix, const std::vector<std::string>& used) {
-  auto is_used = [&](const std::string& name) {
-    return std::find(used.begin(), used.end(), prefix + name) != used.end();
-  };
+using Paths = std::unordered_set<std::string>;
+
+// Every path, and every path on the way to one.
+Paths with_prefixes(const std::vector<std::string>& paths) {
+  Paths all;
+  for (const std::string& path : paths)
+    for (size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1))
+      all.insert(path.substr(0, dot + 1));
+  all.insert(paths.begin(), paths.end());
+  return all;
+}
+
+void drop_unused(nn::ModuleState& state, const std::string& prefix, const Paths& used) {
+  auto is_used = [&](const std::string& name) { return used.contains(prefix + name); };
   erase_named(state.parameters, [&](const auto& entry) { return !is_used(entry.first); });
   erase_named(state.buffers, [&](const auto& entry) { return !is_used(entry.name); });
   erase_named(state.attributes, [&](const auto& entry) { return !is_used(entry.first); });
   erase_named(state.children, [&](const nn::ModuleState::Child& child) {
     if (is_used(child.name)) return false;
     std::string inside = prefix + child.name + ".";
-    bool leads_on = std::any_of(used.begin(), used.end(),
-                                [&](const std::string& path) { return path.starts_with(inside); });
+    bool leads_on = used.contains(inside);
     if (leads_on) drop_unused(*child.state, inside, used);
     return !leads_on;
   });
@@ -245,7 +264,7 @@ void drop_unused(nn::ModuleState& state, const std::string& prefix, const std::v
 }  // namespace
 
 void GraphModule::delete_unused_attributes() const {
-  drop_unused(*state(), "", named_paths(body_->graph));
+  drop_unused(*state(), "", with_prefixes(named_paths(body_->graph)));
   ++state()->version;
 }
 
