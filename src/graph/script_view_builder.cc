@@ -155,7 +155,7 @@ ScriptValue* ScriptBuilder::input(std::string wanted, ScriptType type) {
 
 ScriptNode& ScriptBuilder::line(std::string kind, Inputs inputs) {
   ScriptNode& node = program_.store->make_node(std::move(kind), std::move(inputs));
-  node.origin = origin_;
+  node.origin = Ref<const Node>(origin_);
   node.scope = scope();
   node.source = source_;
   here_->body.push_back(&node);
@@ -207,7 +207,7 @@ ScriptValue* ScriptBuilder::function(const std::string& name) {
 
 ScriptValue* ScriptBuilder::conversion(const ScriptValue& tensor, std::string_view kind, ScriptType type) {
   ScriptNode& node = program_.store->make_node("aten::" + std::string(kind), {&tensor});
-  node.origin = origin_;
+  node.origin = Ref<const Node>(origin_);
   node.scope = scope();
   node.source = source_;
   ScriptValue& number = program_.make_value(std::move(type), &node, program_.home(tensor));

@@ -79,8 +79,7 @@ struct ScriptValue {
 struct ScriptNode {
   std::string kind;              // "aten::add", "prim::Constant", "prim::PythonOp"
   const Operator* op = nullptr;  // of kinds that are operators of the table
-  const Node* origin =
-      nullptr;  // the node of the graph that it comes from; null where there is no single one
+  Ref<const Node> origin = {};   // the node that it comes from; null where there is no single one
   std::vector<const ScriptValue*> inputs, outputs;
   // "value" of a constant (a number whose type is a tensor is a 0-d tensor of the value's dtype), "name" of
   // GetAttr, CallMethod and of a constant that is a function, "inplace" of a custom function.
