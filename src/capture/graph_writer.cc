@@ -30,6 +30,22 @@ bool is_symbolic_number(const Value& value) {
          value.kind() == Value::Kind::kSymBool;
 }
 
+namespace {
+
+void note_paths(const nn::ModuleState& state, const std::string& path, ModulePaths& paths) {
+  paths.try_emplace(&state, path);
+  for (const nn::ModuleState::Child& child : state.children)
+    note_paths(*child.state, path.empty() ? child.name : path + "." + child.name, paths);
+}
+
+}  // namespace
+
+ModulePaths module_paths(const nn::ModuleState& root, const std::string& path) {
+  ModulePaths paths;
+  note_paths(root, path, paths);
+  return paths;
+}
+
 GraphWriter::GraphWriter(const nn::Module* root) : root_(root) {
   if (!root) return;
   auto note = [&](const nn::NamedTensors& tensors) {

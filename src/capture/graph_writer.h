@@ -60,6 +60,10 @@ class GraphWriter {
   GraphModule::Attributes attributes_;
 };
 
+// The path of a module and of every module below it, where it is met first.
+using ModulePaths = std::unordered_map<const nn::ModuleState*, std::string>;
+ModulePaths module_paths(const nn::ModuleState& root, const std::string& path);
+
 // What is inside a container mapped by f; the containers are made anew.
 Value map_leaves(const Value& value, FunctionRef<Value(const Value&)> f);
 bool is_symbolic_number(const Value& value);

@@ -8,20 +8,13 @@ namespace {
 
 thread_local SymbolicTracer* active = nullptr;
 
-void note_paths(const nn::ModuleState& state, const std::string& path,
-                std::unordered_map<const nn::ModuleState*, std::string>& paths) {
-  paths.try_emplace(&state, path);
-  for (const nn::ModuleState::Child& child : state.children)
-    note_paths(*child.state, path.empty() ? child.name : path + "." + child.name, paths);
-}
-
 }  // namespace
 
 SymbolicTracer* SymbolicTracer::current() noexcept { return active; }
 
 SymbolicTracer::SymbolicTracer(const SymbolicTraceOptions& options, const nn::Module* root)
     : GraphWriter(root), options_(options) {
-  if (root) note_paths(*root->state(), "", paths_);
+  if (root) paths_ = module_paths(*root->state(), "");
 }
 
 SymbolicTracer::Scope::Scope(SymbolicTracer& tracer)

@@ -48,7 +48,7 @@ class SymbolicTracer final : public GraphWriter,
 
   const SymbolicTraceOptions& options_;
   Ref<ShapeEnv> env_ = ShapeEnv::create();
-  std::unordered_map<const nn::ModuleState*, std::string> paths_;
+  ModulePaths paths_;
   std::unordered_map<uint64_t, Tensor> shaped_;  // stand-ins whose sizes are known, by serial number
 };
 

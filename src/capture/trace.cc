@@ -202,7 +202,6 @@ Recording record_trace(const TracedCode& code, const Value& arguments, const Kwa
   check_traceable(arguments);
   ArgumentNames names(code.arg_names);
   TraceRecorder recorder(options, code.root);
-  ValueList own;
   Recording recording;
   {
     TraceRecorder::Scope scope(recorder);

@@ -12,13 +12,6 @@ namespace {
 
 thread_local TraceRecorder* active = nullptr;
 
-void note_paths(const nn::ModuleState& state, const std::string& path,
-                std::unordered_map<const nn::ModuleState*, std::string>& paths) {
-  paths.try_emplace(&state, path);
-  for (const nn::ModuleState::Child& child : state.children)
-    note_paths(*child.state, path + "." + child.name, paths);
-}
-
 }  // namespace
 
 TraceRecorder* TraceRecorder::current() noexcept { return active; }
@@ -27,7 +20,7 @@ TraceRecorder::TraceRecorder(const TraceOptions& options, const nn::Module* root
     : GraphWriter(root),
       options_(options),
       env_(ShapeEnv::create({.duck_shape = false, .specialize_zero_one = false, .record_guards = false})) {
-  if (root) note_paths(*root->state(), "__module", paths_);
+  if (root) paths_ = module_paths(*root->state(), "__module");
 }
 
 TraceRecorder::~TraceRecorder() {

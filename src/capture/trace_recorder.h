@@ -68,7 +68,7 @@ class TraceRecorder final : public GraphWriter,
   const TraceOptions& options_;
   Ref<ShapeEnv> env_;
   std::unordered_map<uint64_t, SymInts> sizes_of_;  // by the tensor's serial number
-  std::unordered_map<const nn::ModuleState*, std::string> paths_;
+  ModulePaths paths_;
   std::vector<std::pair<std::string, std::string>> modules_;  // those that are running: path and class
   std::vector<Tensor> kept_;                                  // whose marks are taken off at the end
   GraphModule::Attributes constants_;

@@ -1,6 +1,6 @@
 #include "weft/io/graph_file.h"
 
-#include <algorithm>
+#include <unordered_set>
 
 #include "weft/base/error.h"
 #include "weft/base/json.h"
@@ -31,12 +31,11 @@ class Writer {
     note["graph"] = quoted_text(module.graph());
     Json::Array attributes;
     Json::Object graphs;
-    std::vector<std::string> seen;
+    std::unordered_set<std::string> seen;
     for (const Node& node : module.graph()) {
       if (node.kind() != NodeKind::kGetAttr && node.kind() != NodeKind::kCallModule) continue;
       std::string path = node.target().to_string();
-      if (std::find(seen.begin(), seen.end(), path) != seen.end()) continue;
-      seen.push_back(path);
+      if (!seen.insert(path).second) continue;
       Value value = module.find(path);
       if (std::optional<GraphModule> inner = graph_module_in(value)) {
         graphs.insert(path, describe(*inner, prefix + path + "/"));

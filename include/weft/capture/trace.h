@@ -7,7 +7,7 @@
 //
 //   TracedModule traced = trace(net, {x});
 //   Tensor y = traced(other);
-//   std::cout << traced.graph_text();
+//   std::cout << script_text(traced.method("forward").graph_module());
 
 namespace weft {
 
