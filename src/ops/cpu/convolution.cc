@@ -106,14 +106,13 @@ Place place_of(const ConvolutionShape& s, int64_t sample, int64_t group) {
           (sample * s.groups + group) * s.out_channels * s.out_size()};
 }
 
-// A 1x1 kernel without stride or padding: the input is the patch matrix.
+}  // namespace
+
 bool is_plain_product(const ConvolutionShape& s) {
   for (size_t d = 0; d < s.in.size(); ++d)
     if (s.kernel[d] != 1 || s.stride[d] != 1 || s.padding[d] != 0) return false;
   return true;
 }
-
-}  // namespace
 
 void convolution_forward(DType dtype, const ConvolutionShape& s, const char* input, const char* weight,
                          char* output) {
@@ -129,7 +128,7 @@ void convolution_forward(DType dtype, const ConvolutionShape& s, const char* inp
           unfold(s, reinterpret_cast<const T*>(input) + p.input, reinterpret_cast<T*>(patches.data()));
         });
       gemm(dtype, s.out_channels, outputs, s.patch(), 1.0, {weight + p.weight * size, s.patch(), 1},
-           {columns, outputs, 1}, 0.0, output + p.output * size, outputs);
+           {columns, outputs, 1}, {}, output + p.output * size, outputs);
     }
 }
 
@@ -143,7 +142,7 @@ void convolution_backward_input(DType dtype, const ConvolutionShape& s, const ch
       Place p = place_of(s, n, g);
       char* columns = direct ? grad_input + p.input * size : patches.data();
       gemm(dtype, s.patch(), outputs, s.out_channels, 1.0, {weight + p.weight * size, 1, s.patch()},
-           {grad + p.output * size, outputs, 1}, 0.0, columns, outputs);
+           {grad + p.output * size, outputs, 1}, {}, columns, outputs);
       if (!direct)
         visit_convolution_type(dtype, [&]<typename T>() {
           fold(s, reinterpret_cast<const T*>(patches.data()), reinterpret_cast<T*>(grad_input) + p.input);
@@ -167,7 +166,8 @@ void convolution_backward_weight(DType dtype, const ConvolutionShape& s, const c
           unfold(s, reinterpret_cast<const T*>(input) + p.input, reinterpret_cast<T*>(patches.data()));
         });
       gemm(dtype, s.out_channels, s.patch(), outputs, 1.0, {grad + p.output * size, outputs, 1},
-           {columns, 1, outputs}, n == 0 ? 0.0 : 1.0, grad_weight + p.weight * size, s.patch());
+           {columns, 1, outputs}, {n == 0 ? 0.0 : 1.0, {grad_weight + p.weight * size, s.patch(), 1}},
+           grad_weight + p.weight * size, s.patch());
     }
 }
 

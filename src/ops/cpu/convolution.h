@@ -25,6 +25,16 @@ struct ConvolutionShape {
   }
 };
 
+// A kernel of one element, without stride or padding: the input is the patch matrix.
+bool is_plain_product(const ConvolutionShape& shape);
+
+// An array of f32 with its strides in elements: batch, channels, spatial dims; or output and input channels,
+// kernel.
+struct ConvolutionOperand {
+  float* data;
+  SmallVector<int64_t, 5> strides;
+};
+
 // All types but bool and the 16-bit floats.
 void convolution_forward(DType dtype, const ConvolutionShape& shape, const char* input, const char* weight,
                          char* output);

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "ops/cpu/pointwise.h"
-#include "weft/base/allocator.h"
+#include "ops/cpu/product.h"
+#include "ops/cpu/scratch.h"
 #include "weft/base/error.h"
 #include "weft/base/parallel.h"
 
@@ -27,19 +28,6 @@ void use_one_blas_thread() {
   }();
   (void)done;
 }
-
-class Buffer {
- public:
-  explicit Buffer(int64_t bytes)
-      : bytes_(static_cast<size_t>(bytes)), data_(static_cast<char*>(allocate(bytes_))) {}
-  ~Buffer() { deallocate(data_, bytes_); }
-  Buffer(const Buffer&) = delete;
-  char* data() const { return data_; }
-
- private:
-  size_t bytes_;
-  char* data_;
-};
 
 // A matrix as BLAS takes it: row-major, or the transpose of a row-major one.
 struct BlasMatrix {
@@ -65,10 +53,10 @@ bool fits(const Matrix& x, int64_t rows, int64_t columns, BlasMatrix& out) {
 
 // The matrix as it is where BLAS can read it, otherwise a dense copy.
 BlasMatrix prepare(DType dtype, const Matrix& x, int64_t rows, int64_t columns,
-                   std::unique_ptr<Buffer>& copy) {
+                   std::optional<Scratch>& copy) {
   BlasMatrix result;
   if (fits(x, rows, columns, result)) return result;
-  copy = std::make_unique<Buffer>(rows * columns * item_size(dtype));
+  copy.emplace(rows * columns * item_size(dtype));
   int64_t sizes[] = {rows, columns}, from[] = {x.row_stride, x.column_stride}, to[] = {columns, 1};
   copy_strided({copy->data(), dtype, to}, {const_cast<char*>(x.data), dtype, from}, sizes);
   return {copy->data(), CblasNoTrans, static_cast<int>(columns)};
@@ -102,25 +90,13 @@ void blas_tile(DType dtype, const Tile& t, int64_t k, Complex<double> alpha, con
     clear_tile(dtype, t, pc, c_stride);
     beta = 1.0;
   }
-  switch (dtype) {
-    case DType::kFloat32:
-      return cblas_sgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, static_cast<float>(alpha.re),
-                         reinterpret_cast<const float*>(pa), a.leading, reinterpret_cast<const float*>(pb),
-                         b.leading, static_cast<float>(beta.re), reinterpret_cast<float*>(pc), ldc);
-    case DType::kFloat64:
-      return cblas_dgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, alpha.re,
-                         reinterpret_cast<const double*>(pa), a.leading, reinterpret_cast<const double*>(pb),
-                         b.leading, beta.re, reinterpret_cast<double*>(pc), ldc);
-    case DType::kComplex64: {
-      Complex<float> narrow_alpha(alpha), narrow_beta(beta);
-      return cblas_cgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, &narrow_alpha, pa, a.leading, pb,
-                         b.leading, &narrow_beta, pc, ldc);
-    }
-    case DType::kComplex128:
-      return cblas_zgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, &alpha, pa, a.leading, pb,
-                         b.leading, &beta, pc, ldc);
-    default:
-      break;
+  if (dtype == DType::kComplex64) {
+    Complex<float> narrow_alpha(alpha), narrow_beta(beta);
+    cblas_cgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, &narrow_alpha, pa, a.leading, pb,
+                b.leading, &narrow_beta, pc, ldc);
+  } else {
+    cblas_zgemm(CblasRowMajor, a.transpose, b.transpose, m, n, kk, &alpha, pa, a.leading, pb, b.leading,
+                &beta, pc, ldc);
   }
 }
 
@@ -131,10 +107,10 @@ int64_t tile_count(int64_t m, int64_t n, int64_t k) {
   return work < 1e9 ? 2 : 4;
 }
 
-void blas_gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a,
-               const Matrix& b, Complex<double> beta, char* c, int64_t c_stride) {
+void complex_gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a,
+                  const Matrix& b, Complex<double> beta, char* c, int64_t c_stride) {
   use_one_blas_thread();
-  std::unique_ptr<Buffer> copy_a, copy_b;
+  std::optional<Scratch> copy_a, copy_b;
   BlasMatrix pa = prepare(dtype, a, m, k, copy_a), pb = prepare(dtype, b, k, n, copy_b);
   int64_t tiles = tile_count(m, n, k);
   bool by_rows = m >= n || m >= 64;
@@ -201,20 +177,31 @@ void plain_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix& a, const
     }
 }
 
+template <typename T>
+MatrixView<T> view_of(const Matrix& x) {
+  return {reinterpret_cast<const T*>(x.data), x.row_stride, x.column_stride};
+}
+template <typename T>
+void real_gemm(int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a, const Matrix& b,
+               const Addend& addend, char* c, int64_t c_stride) {
+  MatrixView<T> added = addend.beta.re == 0 ? MatrixView<T>{} : view_of<T>(addend.matrix);
+  multiply<T>({m, n, k, static_cast<T>(alpha.re), static_cast<T>(addend.beta.re), view_of<T>(a),
+               view_of<T>(b), added, reinterpret_cast<T*>(c), c_stride, 1});
+}
+
 // 16-bit floats compute in f32 and round once at the end.
 void widened_gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a,
-                  const Matrix& b, Complex<double> beta, char* c, int64_t c_stride) {
-  auto widen = [&](const Matrix& x, int64_t rows, int64_t columns, Buffer& buffer) {
+                  const Matrix& b, const Addend& addend, char* c, int64_t c_stride) {
+  auto widen = [&](const Matrix& x, int64_t rows, int64_t columns, const Scratch& buffer) {
     int64_t sizes[] = {rows, columns}, from[] = {x.row_stride, x.column_stride}, to[] = {columns, 1};
     copy_strided({buffer.data(), DType::kFloat32, to}, {const_cast<char*>(x.data), dtype, from}, sizes);
     return Matrix{buffer.data(), columns, 1};
   };
-  Buffer wide_a(std::max<int64_t>(m * k, 1) * 4), wide_b(std::max<int64_t>(k * n, 1) * 4),
-      wide_c(std::max<int64_t>(m * n, 1) * 4);
+  Scratch wide_a(m * k * 4), wide_b(k * n * 4), wide_c(m * n * 4);
+  if (addend.beta.re != 0) widen(addend.matrix, m, n, wide_c);
+  real_gemm<float>(m, n, k, alpha, widen(a, m, k, wide_a), widen(b, k, n, wide_b),
+                   {addend.beta, {wide_c.data(), n, 1}}, wide_c.data(), n);
   int64_t sizes[] = {m, n}, dense[] = {n, 1}, strided[] = {c_stride, 1};
-  if (beta.re != 0) copy_strided({wide_c.data(), DType::kFloat32, dense}, {c, dtype, strided}, sizes);
-  blas_gemm(DType::kFloat32, m, n, k, alpha, widen(a, m, k, wide_a), widen(b, k, n, wide_b), beta,
-            wide_c.data(), n);
   copy_strided({c, dtype, strided}, {wide_c.data(), DType::kFloat32, dense}, sizes);
 }
 
@@ -234,12 +221,22 @@ void scale_only(DType dtype, int64_t m, int64_t n, Complex<double> beta, char* c
 }  // namespace
 
 void gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a,
-          const Matrix& b, Complex<double> beta, char* c, int64_t c_stride) {
+          const Matrix& b, const Addend& addend, char* c, int64_t c_stride) {
   if (m == 0 || n == 0) return;
+  if (k > 0) {
+    if (dtype == DType::kFloat32) return real_gemm<float>(m, n, k, alpha, a, b, addend, c, c_stride);
+    if (dtype == DType::kFloat64) return real_gemm<double>(m, n, k, alpha, a, b, addend, c, c_stride);
+    if (dtype == DType::kFloat16 || dtype == DType::kBFloat16)
+      return widened_gemm(dtype, m, n, k, alpha, a, b, addend, c, c_stride);
+  }
+  Complex<double> beta = addend.beta;
+  if ((beta.re != 0 || beta.im != 0) && addend.matrix.data != c) {
+    int64_t sizes[] = {m, n}, from[] = {addend.matrix.row_stride, addend.matrix.column_stride},
+            to[] = {c_stride, 1};
+    copy_strided({c, dtype, to}, {const_cast<char*>(addend.matrix.data), dtype, from}, sizes);
+  }
   if (k == 0) return scale_only(dtype, m, n, beta, c, c_stride);
-  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16)
-    return widened_gemm(dtype, m, n, k, alpha, a, b, beta, c, c_stride);
-  if (dtype >= DType::kFloat32) return blas_gemm(dtype, m, n, k, alpha, a, b, beta, c, c_stride);
+  if (dtype >= DType::kFloat32) return complex_gemm(dtype, m, n, k, alpha, a, b, beta, c, c_stride);
   visit_dtype(dtype, [&]<typename T>() {
     if constexpr (std::integral<T> && !std::same_as<T, bool>)
       integer_gemm<T>(m, n, k, static_cast<T>(alpha.re), a, b, static_cast<T>(beta.re),
@@ -268,7 +265,8 @@ void batched_gemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, C
   }
   auto one = [&](int64_t i) {
     gemm(dtype, m, n, k, alpha, {a.data + i * a_step * size, a.row_stride, a.column_stride},
-         {b.data + i * b_step * size, b.row_stride, b.column_stride}, beta, c + i * c_step * size, c_stride);
+         {b.data + i * b_step * size, b.row_stride, b.column_stride},
+         {beta, {c + i * c_step * size, c_stride, 1}}, c + i * c_step * size, c_stride);
   };
   // Small products are spread over threads whole; a large one splits itself.
   bool small = tile_count(m, n, k) == 1 || batch >= 4;

@@ -4,8 +4,9 @@
 
 #include "weft/base/dtype.h"
 
-// Matrix products of raw memory, on weft's own threads: a product is cut into tiles by its size alone, and
-// OpenBLAS, set to one thread, computes each; so the bits do not depend on the number of threads.
+// Matrix products of raw memory of any dtype, on weft's own threads, with the same bits for any number of
+// them: f32 and f64 by ops/cpu/product.h, complex numbers in tiles, cut by their size alone, that OpenBLAS,
+// set to one thread, computes.
 namespace weft::cpu {
 
 // A matrix by its first element and strides in elements.
@@ -14,12 +15,19 @@ struct Matrix {
   int64_t row_stride, column_stride;
 };
 
-// c[m, n] (row-major, `c_stride` elements a row) = alpha * a[m, k] * b[k, n] + beta * c. All of `dtype`;
-// alpha and beta are read as numbers of that type. With beta 0, c is not read.
-void gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a,
-          const Matrix& b, Complex<double> beta, char* c, int64_t c_stride);
+// What is added to a product: `beta` times a matrix, which may be the result itself. With beta 0 it is not
+// read.
+struct Addend {
+  Complex<double> beta = 0.0;
+  Matrix matrix = {};
+};
 
-// The same for a batch: matrices `*_step` elements apart.
+// c[m, n] (row-major, `c_stride` elements a row) = alpha * a[m, k] * b[k, n] + beta * addend. All of `dtype`;
+// alpha and beta are read as numbers of that type. The addend is c, or shares no memory with it.
+void gemm(DType dtype, int64_t m, int64_t n, int64_t k, Complex<double> alpha, const Matrix& a,
+          const Matrix& b, const Addend& addend, char* c, int64_t c_stride);
+
+// The same for a batch: matrices `*_step` elements apart, and beta times c added.
 void batched_gemm(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, Complex<double> alpha,
                   const Matrix& a, int64_t a_step, const Matrix& b, int64_t b_step, Complex<double> beta,
                   char* c, int64_t c_step, int64_t c_stride);

@@ -7,12 +7,6 @@
 // No sum is ever cut. Activations may be contiguous or channels_last; weights of any strides.
 namespace weft::cpu {
 
-struct ConvolutionOperand {
-  float* data;
-  SmallVector<int64_t, 5>
-      strides;  // in elements: batch, channels, spatial dims; or output and input channels, kernel
-};
-
 // False, with nothing written, if oneDNN has no good kernel for the problem or it is too small to pay.
 bool onednn_convolution_forward(const ConvolutionShape& shape, const ConvolutionOperand& input,
                                 const ConvolutionOperand& weight, const float* bias,

@@ -161,23 +161,28 @@ void load_pairs(const void* p, P& first, P& second) {
     second = b;
   }
 }
+// The lanes of two packs by turns: first[0], second[0], first[1] and so on, low half and high half.
+template <typename P>
+void merge_lanes(P first, P second, P& low, P& high) {
+  if constexpr (P::kLanes == 8) {
+    low.v = __builtin_shufflevector(first.v, second.v, 0, 8, 1, 9, 2, 10, 3, 11);
+    high.v = __builtin_shufflevector(first.v, second.v, 4, 12, 5, 13, 6, 14, 7, 15);
+  } else if constexpr (P::kLanes == 4) {
+    low.v = __builtin_shufflevector(first.v, second.v, 0, 4, 1, 5);
+    high.v = __builtin_shufflevector(first.v, second.v, 2, 6, 3, 7);
+  } else if constexpr (P::kLanes == 2) {
+    low.v = __builtin_shufflevector(first.v, second.v, 0, 2);
+    high.v = __builtin_shufflevector(first.v, second.v, 1, 3);
+  } else {
+    static_assert(P::kLanes == 1);
+    low = first;
+    high = second;
+  }
+}
 template <typename P>
 void store_pairs(void* p, P first, P second) {
   P a, b;
-  if constexpr (P::kLanes == 8) {
-    a.v = __builtin_shufflevector(first.v, second.v, 0, 8, 1, 9, 2, 10, 3, 11);
-    b.v = __builtin_shufflevector(first.v, second.v, 4, 12, 5, 13, 6, 14, 7, 15);
-  } else if constexpr (P::kLanes == 4) {
-    a.v = __builtin_shufflevector(first.v, second.v, 0, 4, 1, 5);
-    b.v = __builtin_shufflevector(first.v, second.v, 2, 6, 3, 7);
-  } else if constexpr (P::kLanes == 2) {
-    a.v = __builtin_shufflevector(first.v, second.v, 0, 2);
-    b.v = __builtin_shufflevector(first.v, second.v, 1, 3);
-  } else {
-    static_assert(P::kLanes == 1);
-    a = first;
-    b = second;
-  }
+  merge_lanes(first, second, a, b);
   a.store(p);
   b.store(static_cast<char*>(p) + sizeof(P));
 }

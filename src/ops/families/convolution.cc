@@ -1,6 +1,7 @@
 // Convolutions, plain and transposed, of one to three spatial dims.
 #include "ops/cpu/convolution.h"
 #include "ops/cpu/onednn_convolution.h"
+#include "ops/cpu/product_convolution.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 
@@ -132,6 +133,24 @@ cpu::ConvolutionOperand operand_of(const Tensor& t) {
   return {static_cast<float*>(t.raw_data()), {strides.begin(), strides.end()}};
 }
 
+// The ways that take f32 in either layout, the best first; false if none of them takes the problem.
+bool convolve(const cpu::ConvolutionShape& shape, const Tensor& x, const Tensor& w, const Tensor& bias,
+              const Tensor& y) {
+  const float* b = bias.defined() ? bias.data<float>() : nullptr;
+  return cpu::product_convolution_forward(shape, operand_of(x), operand_of(w), b, operand_of(y)) ||
+         cpu::onednn_convolution_forward(shape, operand_of(x), operand_of(w), b, operand_of(y));
+}
+bool input_gradient(const cpu::ConvolutionShape& shape, const Tensor& grad, const Tensor& w,
+                    const Tensor& dx) {
+  return cpu::product_convolution_backward_input(shape, operand_of(grad), operand_of(w), operand_of(dx)) ||
+         cpu::onednn_convolution_backward_input(shape, operand_of(grad), operand_of(w), operand_of(dx));
+}
+bool weight_gradient(const cpu::ConvolutionShape& shape, const Tensor& grad, const Tensor& x,
+                     const Tensor& dw) {
+  return cpu::product_convolution_backward_weight(shape, operand_of(grad), operand_of(x), operand_of(dw)) ||
+         cpu::onednn_convolution_backward_weight(shape, operand_of(grad), operand_of(x), operand_of(dw));
+}
+
 // The shape of the plain convolution from `in` to `out`; a transposed convolution is that of the opposite
 // direction.
 cpu::ConvolutionShape shape_of(const Tensor& in, const Tensor& weight, const Tensor& out, const Conv& conv) {
@@ -165,12 +184,9 @@ void convolution_into(const Tensor& input, const Tensor& weight, const Tensor& b
   if (out.plain_numel() == 0) return;
   DType type = compute_dtype(input.dtype());
   Tensor x = readable(input, type), w = readable(weight, type), b = bias.defined() ? dense(bias, type) : bias;
-  auto with_onednn = [&](const Tensor& y) {
-    if (transposed)
-      return cpu::onednn_convolution_backward_input(shape_of(y, w, x, conv), operand_of(x), operand_of(w),
-                                                    operand_of(y));
-    return cpu::onednn_convolution_forward(shape_of(x, w, y, conv), operand_of(x), operand_of(w),
-                                           b.defined() ? b.data<float>() : nullptr, operand_of(y));
+  auto in_f32 = [&](const Tensor& y) {
+    if (transposed) return input_gradient(shape_of(y, w, x, conv), x, w, y);
+    return convolve(shape_of(x, w, y, conv), x, w, b, y);
   };
   auto unfolding = [&](const Tensor& y) {
     Tensor dense_x = dense(x, type), dense_w = dense(w, type);
@@ -182,7 +198,7 @@ void convolution_into(const Tensor& input, const Tensor& weight, const Tensor& b
   bool fits = out.dtype() == type && (out.is_contiguous() || is_channels_last(out));
   Tensor y = fits ? out : allocate_contiguous(out.sizes(), type);
   bool has_bias = false;
-  if (type == kFloat32 && with_onednn(y)) {
+  if (type == kFloat32 && in_f32(y)) {
     has_bias = !transposed;
   } else {
     if (!y.is_contiguous()) y = allocate_contiguous(out.sizes(), type);
@@ -256,30 +272,26 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_kernel(const Tensor& gra
   if (mask[0] && (g.plain_numel() == 0 || w.plain_numel() == 0)) {
     std::get<0>(results) = zeros_of(*input_spec);
   } else if (mask[0]) {
-    auto with_onednn = [&](const Tensor& dx) {
-      if (transposed)
-        return cpu::onednn_convolution_forward(shape, operand_of(g), operand_of(w), nullptr, operand_of(dx));
-      return cpu::onednn_convolution_backward_input(shape, operand_of(g), operand_of(w), operand_of(dx));
+    auto in_f32 = [&](const Tensor& dx) {
+      return transposed ? convolve(shape, g, w, Tensor(), dx) : input_gradient(shape, g, w, dx);
     };
     auto unfolding = [&](const Tensor& dx) {
       Tensor dense_g = dense(g, type), dense_w = dense(w, type);
       if (transposed) cpu::convolution_forward(type, shape, bytes(dense_g), bytes(dense_w), bytes(dx));
       else cpu::convolution_backward_input(type, shape, bytes(dense_g), bytes(dense_w), bytes(dx));
     };
-    std::get<0>(results) = computed(*input_spec, type, with_onednn, unfolding);
+    std::get<0>(results) = computed(*input_spec, type, in_f32, unfolding);
   }
   if (mask[1] && (g.plain_numel() == 0 || x.plain_numel() == 0)) {
     std::get<1>(results) = zeros_of(*weight_spec);
   } else if (mask[1]) {
     const Tensor &from = transposed ? g : x, &to = transposed ? x : g;
-    auto with_onednn = [&](const Tensor& dw) {
-      return cpu::onednn_convolution_backward_weight(shape, operand_of(to), operand_of(from), operand_of(dw));
-    };
+    auto in_f32 = [&](const Tensor& dw) { return weight_gradient(shape, to, from, dw); };
     auto unfolding = [&](const Tensor& dw) {
       Tensor dense_to = dense(to, type), dense_from = dense(from, type);
       cpu::convolution_backward_weight(type, shape, bytes(dense_to), bytes(dense_from), bytes(dw));
     };
-    std::get<1>(results) = computed(*weight_spec, type, with_onednn, unfolding);
+    std::get<1>(results) = computed(*weight_spec, type, in_f32, unfolding);
   }
   if (mask[2]) {
     Ints dims{0};

@@ -47,17 +47,32 @@ TensorSpec mm_meta(const Tensor& self, const Tensor& mat2) {
   check_same_type("mm", self, mat2);
   return contiguous_spec({self.sizes()[0], mat2.sizes()[1]}, self.dtype(), self.device());
 }
+// A tensor of at most two dims as the matrix that it is broadcast to.
+cpu::Matrix broadcast_matrix(const Tensor& t) {
+  auto stride = [&](int64_t from_last) {
+    const int64_t d = t.dim() - from_last;
+    return d < 0 || t.plain_sizes()[static_cast<size_t>(d)] == 1 ? 0
+                                                                 : t.plain_strides()[static_cast<size_t>(d)];
+  };
+  return {static_cast<const char*>(t.raw_data()), stride(2), stride(1)};
+}
+// out = alpha * a * b + beta * added. With beta 0, `added` is not read.
 void multiply(const Tensor& a, const Tensor& b, Complex<double> alpha, Complex<double> beta,
-              const Tensor& out) {
+              const Tensor& added, const Tensor& out) {
   write_rows(out, [&](const Tensor& c) {
-    if (!c.is_same(out) && (beta.re != 0 || beta.im != 0)) copy_values(c, out);
+    cpu::Addend addend{beta, {}};
+    if (beta.re != 0 || beta.im != 0) {
+      const bool overlaps = !c.is_same(added) && c.storage().get() == added.storage().get();
+      if (overlaps) copy_values(c, added);
+      addend.matrix = overlaps ? matrix_of(c, 0, 1) : broadcast_matrix(added);
+    }
     cpu::gemm(c.dtype(), a.plain_sizes()[0], b.plain_sizes()[1], a.plain_sizes()[1], alpha,
-              matrix_of(a, 0, 1), matrix_of(b, 0, 1), beta, static_cast<char*>(c.raw_data()),
+              matrix_of(a, 0, 1), matrix_of(b, 0, 1), addend, static_cast<char*>(c.raw_data()),
               c.plain_strides()[0]);
   });
 }
 void mm_into(const Tensor& self, const Tensor& mat2, const Tensor& out) {
-  multiply(self, mat2, 1.0, 0.0, out);
+  multiply(self, mat2, 1.0, 0.0, Tensor(), out);
 }
 
 TensorSpec addmm_meta(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&,
@@ -76,9 +91,7 @@ TensorSpec addmm_meta(const Tensor& self, const Tensor& mat1, const Tensor& mat2
 }
 void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                 const Scalar& alpha, const Tensor& out) {
-  bool reads = !beta.equals_number(0);
-  if (reads && !out.is_same(self)) copy_values(out, self);
-  multiply(mat1, mat2, number(alpha), reads ? number(beta) : Complex<double>(0), out);
+  multiply(mat1, mat2, number(alpha), number(beta), self, out);
 }
 
 // --- bmm -------------------------------------------------------------------------------------------------
@@ -158,7 +171,8 @@ void addmv_into(const Tensor& self, const Tensor& mat, const Tensor& vec, const 
                 const Scalar& alpha, const Tensor& out) {
   bool reads = !beta.equals_number(0);
   if (reads && !out.is_same(self)) copy_values(out, self);
-  multiply(mat, as_column(vec), number(alpha), reads ? number(beta) : Complex<double>(0), as_column(out));
+  Tensor column = as_column(out);
+  multiply(mat, as_column(vec), number(alpha), reads ? number(beta) : Complex<double>(0), column, column);
 }
 
 // --- dot, mv ---------------------------------------------------------------------------------------------

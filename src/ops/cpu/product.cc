@@ -1,0 +1,89 @@
+#include "ops/cpu/product.h"
+
+#include <algorithm>
+
+#include "ops/cpu/isa.h"
+#include "ops/cpu/scratch.h"
+#include "weft/base/parallel.h"
+
+namespace weft::cpu {
+
+#define WEFT_ISA_LOOPS(isa)                      \
+  namespace isa {                                \
+  extern const ProductLoops<float> product_f32;  \
+  extern const ProductLoops<double> product_f64; \
+  }
+WEFT_ISA_LOOPS(baseline)
+WEFT_ISA_LOOPS(avx2)
+#undef WEFT_ISA_LOOPS
+
+namespace {
+
+template <typename T>
+const ProductLoops<T>& loops() {
+  constexpr bool is_float = sizeof(T) == 4;
+#if defined(WEFT_HAS_AVX2)
+  if (active_isa() == IsaLevel::kAvx2) {
+    if constexpr (is_float) return avx2::product_f32;
+    else return avx2::product_f64;
+  }
+#endif
+  if constexpr (is_float) return baseline::product_f32;
+  else return baseline::product_f64;
+}
+
+constexpr double kThreadWork = 1 << 17;  // multiplications that are worth waking a thread
+
+// Cuts the longer side, in units of what the innermost loop computes at once. As many parts as threads, or
+// twice as many where they are large, so that a thread that comes late has less to do.
+template <typename T>
+void run_in_parts(const Product<T>& p, int64_t row_unit, int64_t column_unit,
+                  void (*run)(const Product<T>&, const ProductPart&)) {
+  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const auto threads = static_cast<double>(num_threads());
+  const double parts =
+      std::min(work >= 64 * kThreadWork * threads ? 2 * threads : threads, work / kThreadWork);
+  const bool by_columns = p.n >= p.m;
+  const int64_t extent = by_columns ? p.n : p.m, unit = by_columns ? column_unit : row_unit;
+  const int64_t units = (extent + unit - 1) / unit;
+  const int64_t part_units = threads <= 1 || parts < 2
+                                 ? units
+                                 : (units + static_cast<int64_t>(parts) - 1) / static_cast<int64_t>(parts);
+  parallel_for(0, extent, std::max<int64_t>(part_units, 1) * unit, [&](int64_t first, int64_t last) {
+    run(p, by_columns ? ProductPart{0, p.m, first, last - first} : ProductPart{first, last - first, 0, p.n});
+  });
+}
+
+// Few rows against contiguous columns: no copy of b would be read often enough.
+constexpr int64_t kFewRows = 6;
+template <typename T>
+bool suits_dots(const Product<T>& p) {
+  return p.m <= kFewRows && p.n >= p.m && p.k >= 16 && p.b.row_stride == 1;
+}
+template <typename T>
+void multiply_by_dots(Product<T> p) {
+  Scratch rows(p.a.column_stride == 1 ? 0 : p.m * p.k * static_cast<int64_t>(sizeof(T)));
+  if (p.a.column_stride != 1) {
+    for (int64_t i = 0; i < p.m; ++i)
+      for (int64_t j = 0; j < p.k; ++j) rows.as<T>()[i * p.k + j] = *p.a.at(i, j);
+    p.a = {rows.as<T>(), p.k, 1};
+  }
+  run_in_parts(p, 3, 4, loops<T>().dots);
+}
+
+}  // namespace
+
+template <typename T>
+void multiply(const Product<T>& product) {
+  const Product<T> other = transposed(product);
+  if (suits_dots(product)) return multiply_by_dots(product);
+  if (suits_dots(other)) return multiply_by_dots(other);
+  // A single column whose elements follow each other is a row.
+  const bool turns = product.c_column_stride != 1 || (product.n == 1 && product.c_row_stride == 1);
+  run_in_parts(turns ? other : product, loops<T>().rows, loops<T>().columns, loops<T>().tiles);
+}
+
+template void multiply(const Product<float>&);
+template void multiply(const Product<double>&);
+
+}  // namespace weft::cpu

@@ -1,0 +1,302 @@
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "ops/cpu/pack_generic.h"
+#include "ops/cpu/product.h"
+#include "ops/cpu/scratch.h"
+
+// Included by the files of instruction sets only.
+namespace weft::cpu {
+
+template <typename T, typename Isa>
+struct ProductOf {
+  using P = Pack<T, Isa>;
+  static constexpr int kRows = 6, kLanes = P::kLanes, kColumns = 2 * kLanes;  // 12 of 16 registers hold sums
+
+  // How far a block of the inner dimension goes, by that dimension alone: a panel of b with so many rows
+  // stays in the nearest caches while the rows of a pass by. Blocks are of nearly equal length.
+  static int64_t depth_of_blocks(int64_t k) {
+    constexpr int64_t kLongest = 2048 / sizeof(T);
+    const int64_t blocks = (k + kLongest - 1) / kLongest;
+    return (k + blocks - 1) / blocks;
+  }
+  static constexpr int64_t kBlockBytes = 256 * 1024;  // of a: half of a second-level cache
+  static constexpr int64_t kBlockColumns = 2048;      // of b: they stay in the last-level cache
+
+  // --- the tile of registers -----------------------------------------------------------------------------
+
+  // Rows of a as the tile reads them: element (r, p) is data[r * row + p * step].
+  struct Rows {
+    const T* data;
+    int64_t row, step;
+  };
+  // kColumns columns of b: row p starts at data + p * step.
+  struct Panel {
+    const T* data;
+    int64_t step;
+  };
+  // Where sums go: c = alpha * sums + beta * addend.
+  struct Target {
+    T alpha, beta;
+    MatrixView<T> addend;
+    T* c;
+    int64_t c_row;
+  };
+
+  // The sums of one row and the packs of its columns.
+  template <int packs>
+  struct Sums {
+    P x[packs];
+    void clear() {
+      x[0] = P(0);
+      if constexpr (packs == 2) x[1] = P(0);
+    }
+    void add(P factor, P first, P second) {
+      x[0] = multiply_add(factor, first, x[0]);
+      if constexpr (packs == 2) x[1] = multiply_add(factor, second, x[1]);
+    }
+  };
+
+  template <int packs, size_t... r>
+  static void tile(int64_t depth, const Rows& a, const Panel& b, const Target& to,
+                   std::index_sequence<r...>) {
+    Sums<packs> sums[sizeof...(r)];
+    (sums[r].clear(), ...);
+    (__builtin_prefetch(to.c + r * to.c_row, 1), ...);
+    const T* rows[] = {a.data + r * a.row...};
+    const T* columns = b.data;
+    for (int64_t p = 0; p < depth; ++p, columns += b.step) {
+      const P first = P::load(columns), second = packs == 2 ? P::load(columns + kLanes) : first;
+      (sums[r].add(P(rows[r][p * a.step]), first, second), ...);
+    }
+    const P alpha(to.alpha), beta(to.beta);
+    T* const c = to.c;
+    const int64_t c_row = to.c_row;
+    // Inline always: sums that are passed on would leave their registers.
+    auto write = [&](auto added) __attribute__((always_inline)) {
+      auto write_row = [&](int64_t row, const Sums<packs>& row_sums) __attribute__((always_inline)) {
+        added(row, 0, row_sums.x[0] * alpha).store(c + row * c_row);
+        if constexpr (packs == 2) added(row, kLanes, row_sums.x[1] * alpha).store(c + row * c_row + kLanes);
+      };
+      (write_row(r, sums[r]), ...);
+    };
+    const MatrixView<T> addend = to.addend;
+    if (!addend.data) write([](int64_t, int, P x) __attribute__((always_inline)) { return x; });
+    else if (addend.column_stride == 0)
+      write([&](int64_t row, int, P x) __attribute__((always_inline)) {
+        return multiply_add(beta, P(addend.data[row * addend.row_stride]), x);
+      });
+    else
+      write([&](int64_t row, int column, P x) __attribute__((always_inline)) {
+        return multiply_add(beta, P::load(addend.data + row * addend.row_stride + column), x);
+      });
+  }
+  template <int packs>
+  static void tile_of(int64_t rows, int64_t depth, const Rows& a, const Panel& b, const Target& to) {
+    switch (rows) {
+      case 1:
+        return tile<packs>(depth, a, b, to, std::make_index_sequence<1>());
+      case 2:
+        return tile<packs>(depth, a, b, to, std::make_index_sequence<2>());
+      case 3:
+        return tile<packs>(depth, a, b, to, std::make_index_sequence<3>());
+      case 4:
+        return tile<packs>(depth, a, b, to, std::make_index_sequence<4>());
+      case 5:
+        return tile<packs>(depth, a, b, to, std::make_index_sequence<5>());
+      default:
+        return tile<packs>(depth, a, b, to, std::make_index_sequence<kRows>());
+    }
+  }
+  // Fewer columns than the tile has, or an addend with gaps: through copies, so that all elements are
+  // computed alike.
+  static void narrow_tile(int64_t rows, int64_t columns, int64_t depth, const Rows& a, const Panel& b,
+                          const Target& to) {
+    T before[kRows * kColumns] = {}, after[kRows * kColumns];
+    if (to.addend.data)
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < columns; ++c) before[r * kColumns + c] = *to.addend.at(r, c);
+    MatrixView<T> addend{to.addend.data ? before : nullptr, kColumns, 1};
+    const Target copy{to.alpha, to.beta, addend, after, kColumns};
+    if (columns <= kLanes) tile_of<1>(rows, depth, a, b, copy);
+    else tile_of<2>(rows, depth, a, b, copy);
+    for (int64_t r = 0; r < rows; ++r) std::copy_n(after + r * kColumns, columns, to.c + r * to.c_row);
+  }
+
+  // --- copies of the operands into the order in which tiles read them ------------------------------------
+
+  static Rows copy_rows(const MatrixView<T>& a, int64_t rows, int64_t depth, T* to) {
+    if (a.column_stride == 1) {
+      for (int64_t r = 0; r < rows; ++r) std::copy_n(a.at(r, 0), depth, to + r * depth);
+      return {to, depth, 1};
+    }
+    if (a.row_stride == 1 && rows == kRows)
+      for (int64_t p = 0; p < depth; ++p) __builtin_memcpy(to + p * kRows, a.at(0, p), kRows * sizeof(T));
+    else
+      for (int64_t p = 0; p < depth; ++p)
+        for (int64_t r = 0; r < rows; ++r) to[p * rows + r] = *a.at(r, p);
+    return {to, 1, rows};
+  }
+
+  // kLanes rows of kLanes numbers, turned: the first half of the rows is merged with the second, log2 times.
+  template <size_t... i>
+  static void merge_halves(P (&x)[kLanes], std::index_sequence<i...>) {
+    P merged[kLanes];
+    (merge_lanes(x[i], x[i + kLanes / 2], merged[2 * i], merged[2 * i + 1]), ...);
+    ((x[2 * i] = merged[2 * i], x[2 * i + 1] = merged[2 * i + 1]), ...);
+  }
+  template <size_t... i>
+  static void turn(const MatrixView<T>& from, T* to, int64_t to_row, std::index_sequence<i...>) {
+    P x[] = {P::load(from.data + static_cast<int64_t>(i) * from.column_stride)...};
+    constexpr auto kHalf = std::make_index_sequence<kLanes / 2>();
+    merge_halves(x, kHalf);
+    if constexpr (kLanes > 2) merge_halves(x, kHalf);
+    if constexpr (kLanes > 4) merge_halves(x, kHalf);
+    static_assert(kLanes <= 8);
+    (x[i].store(to + static_cast<int64_t>(i) * to_row), ...);
+  }
+  // Columns that the matrix does not have are zero.
+  static Panel copy_panel(const MatrixView<T>& b, int64_t depth, int64_t columns, T* to) {
+    if (columns < kColumns) std::fill_n(to, depth * kColumns, T(0));
+    if (b.column_stride == 1 && columns == kColumns) {
+      for (int64_t p = 0; p < depth; ++p)
+        __builtin_memcpy(to + p * kColumns, b.at(p, 0), kColumns * sizeof(T));
+      return {to, kColumns};
+    }
+    int64_t turned_columns = 0, turned_depth = 0;
+    if (b.row_stride == 1) {
+      turned_columns = columns / kLanes * kLanes;
+      turned_depth = depth / kLanes * kLanes;
+      for (int64_t c = 0; c < turned_columns; c += kLanes)
+        for (int64_t p = 0; p < turned_depth; p += kLanes)
+          turn({b.at(p, c), b.row_stride, b.column_stride}, to + p * kColumns + c, kColumns,
+               std::make_index_sequence<kLanes>());
+    }
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t p = c < turned_columns ? turned_depth : 0; p < depth; ++p)
+        to[p * kColumns + c] = *b.at(p, c);
+    return {to, kColumns};
+  }
+
+  // --- the whole product ---------------------------------------------------------------------------------
+
+  static void tiles(const Product<T>& product, const ProductPart& part) {
+    const int64_t depth = depth_of_blocks(product.k);
+    const int64_t block_rows =
+        std::max<int64_t>(kBlockBytes / (static_cast<int64_t>(sizeof(T)) * depth) / kRows, 1) * kRows;
+    // A copy is worth its while where it is read several times.
+    const bool copies_a = part.columns > 3 * kColumns;
+    const bool copies_b = part.rows > 2 * kRows || product.b.column_stride != 1;
+    const int64_t wide = std::min(part.columns, kBlockColumns);
+    const int64_t panels = copies_b ? (wide + kColumns - 1) / kColumns : 1;
+    Scratch b_copy(panels * kColumns * depth * static_cast<int64_t>(sizeof(T)));
+    Scratch a_copy(copies_a ? std::min(block_rows, part.rows) * depth * static_cast<int64_t>(sizeof(T)) : 0);
+
+    const int64_t last_column = part.column + part.columns, last_row = part.row + part.rows;
+    for (int64_t j = part.column; j < last_column; j += kBlockColumns)
+      for (int64_t p = 0; p < product.k; p += depth) {
+        const int64_t end = std::min(j + kBlockColumns, last_column);
+        const int64_t deep = std::min(depth, product.k - p);
+        if (copies_b)
+          for (int64_t c = j; c < end; c += kColumns)
+            copy_panel({product.b.at(p, c), product.b.row_stride, product.b.column_stride}, deep,
+                       std::min<int64_t>(kColumns, end - c), b_copy.as<T>() + (c - j) * deep);
+        for (int64_t i = part.row; i < last_row; i += block_rows)
+          block(product, {i, std::min(block_rows, last_row - i), j, end - j}, p, deep, copies_b,
+                b_copy.as<T>(), copies_a ? a_copy.as<T>() : nullptr);
+      }
+  }
+
+  // The terms p to p + depth of a block of c.
+  static void block(const Product<T>& product, const ProductPart& part, int64_t p, int64_t depth,
+                    bool has_b_copy, T* b_copy, T* a_copy) {
+    const MatrixView<T>&a = product.a, &b = product.b;
+    const int64_t last_column = part.column + part.columns, last_row = part.row + part.rows;
+    auto panel_at = [&](int64_t column) -> Panel {
+      if (has_b_copy) return {b_copy + (column - part.column) * depth, kColumns};
+      if (column + kColumns <= last_column) return {b.at(p, column), b.row_stride};
+      return copy_panel({b.at(p, column), b.row_stride, b.column_stride}, depth, last_column - column,
+                        b_copy);
+    };
+    auto rows_at = [&](int64_t row, bool copy) -> Rows {
+      const int64_t rows = std::min<int64_t>(kRows, last_row - row);
+      if (!a_copy) return {a.at(row, p), a.row_stride, a.column_stride};
+      T* place = a_copy + (row - part.row) * depth;
+      if (copy) return copy_rows({a.at(row, p), a.row_stride, a.column_stride}, rows, depth, place);
+      return a.column_stride == 1 ? Rows{place, depth, 1} : Rows{place, 1, rows};
+    };
+    for (int64_t j = part.column; j < last_column; j += kColumns) {
+      const Panel panel = panel_at(j);
+      const int64_t columns = std::min<int64_t>(kColumns, last_column - j);
+      for (int64_t i = part.row; i < last_row; i += kRows) {
+        const int64_t rows = std::min<int64_t>(kRows, last_row - i);
+        T* c = product.c + i * product.c_row_stride + j;
+        Target target{product.alpha, T(1), {c, product.c_row_stride, 1}, c, product.c_row_stride};
+        if (p == 0) {
+          target.beta = product.beta;
+          const MatrixView<T>& addend = product.addend;
+          target.addend = {addend.data ? addend.at(i, j) : nullptr, addend.row_stride, addend.column_stride};
+        }
+        // A panel's rows are copied when they are first read, and are in the cache then.
+        const Rows from = rows_at(i, j == part.column);
+        const bool reads_packs = !target.addend.data || target.addend.column_stride <= 1;
+        if (columns == kColumns && reads_packs) tile_of<2>(rows, depth, from, panel, target);
+        else narrow_tile(rows, columns, depth, from, panel, target);
+      }
+    }
+  }
+
+  // --- few rows ------------------------------------------------------------------------------------------
+
+  static T sum_of(P x) {
+    T sum = x.v[0];
+    for (int i = 1; i < kLanes; ++i) sum += x.v[i];
+    return sum;
+  }
+
+  // Products of `rows` rows of a and `columns` columns of b, both contiguous.
+  template <size_t... cell>
+  static void dots_of(const Product<T>& product, int64_t row, int64_t column, int64_t columns,
+                      std::index_sequence<cell...>) {
+    P sums[sizeof...(cell)];
+    ((sums[cell] = P(0)), ...);
+    const T* a[] = {product.a.at(row + static_cast<int64_t>(cell / 4), 0)...};
+    const T* b[] = {product.b.at(0, column + std::min<int64_t>(cell % 4, columns - 1))...};
+    const int64_t whole = product.k / kLanes * kLanes;
+    for (int64_t p = 0; p < whole; p += kLanes)
+      ((sums[cell] = multiply_add(P::load(a[cell] + p), P::load(b[cell] + p), sums[cell])), ...);
+    if (const int64_t rest = product.k - whole; rest > 0) {
+      auto tail = [&](const T* x) {
+        T lanes[kLanes] = {};
+        std::copy_n(x + whole, rest, lanes);
+        return P::load(lanes);
+      };
+      ((sums[cell] = multiply_add(tail(a[cell]), tail(b[cell]), sums[cell])), ...);
+    }
+    auto write = [&](size_t at, P sum) {
+      const int64_t r = row + static_cast<int64_t>(at / 4), c = column + static_cast<int64_t>(at % 4);
+      if (static_cast<int64_t>(at % 4) >= columns) return;
+      T value = product.alpha * sum_of(sum);
+      if (product.addend.data) value += product.beta * *product.addend.at(r, c);
+      product.c[r * product.c_row_stride + c * product.c_column_stride] = value;
+    };
+    (write(cell, sums[cell]), ...);
+  }
+
+  static void dots(const Product<T>& product, const ProductPart& part) {
+    const int64_t last_column = part.column + part.columns, last_row = part.row + part.rows;
+    for (int64_t c = part.column; c < last_column; c += 4) {
+      const int64_t columns = std::min<int64_t>(4, last_column - c);
+      int64_t r = part.row;
+      for (; r + 3 <= last_row; r += 3) dots_of(product, r, c, columns, std::make_index_sequence<12>());
+      if (r + 2 <= last_row) dots_of(product, r, c, columns, std::make_index_sequence<8>());
+      else if (r < last_row) dots_of(product, r, c, columns, std::make_index_sequence<4>());
+    }
+  }
+
+  static constexpr ProductLoops<T> kLoops = {kRows, kColumns, tiles, dots};
+};
+
+}  // namespace weft::cpu

@@ -1,0 +1,169 @@
+// Matrix products against a plain sum in f64, for every layout of the operands, and the promise that a part
+// of a product has the bits of the whole.
+#include "ops/cpu/product.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ops/cpu/isa.h"
+#include "weft/base/parallel.h"
+
+namespace weft::cpu {
+namespace {
+
+enum class Layout { kRows, kColumns, kGaps };
+constexpr Layout kLayouts[] = {Layout::kRows, Layout::kColumns, Layout::kGaps};
+
+template <typename T>
+struct Operand {
+  std::vector<T> memory;
+  MatrixView<T> view;
+};
+template <typename T>
+Operand<T> random_matrix(int64_t rows, int64_t columns, Layout layout, std::mt19937& bits) {
+  Operand<T> result;
+  const int64_t step = layout == Layout::kGaps ? 2 : 1;
+  const bool by_rows = layout != Layout::kColumns;
+  const int64_t pitch = (by_rows ? columns : rows) * step + (layout == Layout::kGaps ? 3 : 0);
+  result.memory.resize(static_cast<size_t>(std::max<int64_t>(pitch * (by_rows ? rows : columns), 1)));
+  for (T& x : result.memory) x = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(bits));
+  result.view = {result.memory.data(), by_rows ? pitch : step, by_rows ? step : pitch};
+  return result;
+}
+
+struct Sizes {
+  int64_t m, n, k;
+};
+const Sizes kSizes[] = {{1, 1, 1},    {1, 1, 100},   {1, 70, 33},   {5, 40, 64},   {40, 3, 50},
+                        {70, 1, 33},  {6, 16, 8},    {7, 17, 9},    {13, 31, 600}, {50, 33, 129},
+                        {90, 8, 513}, {12, 200, 20}, {130, 140, 70}};
+
+template <typename T>
+class ProductTest : public testing::Test {
+ protected:
+  void TearDown() override {
+    set_active_isa(best_isa());
+    set_num_threads(threads_);
+  }
+  const int threads_ = num_threads();
+  std::mt19937 bits_{7};
+};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(ProductTest, Types);
+
+// Differences from sums in f64 that rounding explains: partial sums of k random terms grow as their root, and
+// so do k errors in proportion to them.
+template <typename T>
+double allowed(int64_t k) {
+  return static_cast<double>(std::numeric_limits<T>::epsilon()) * (4 + static_cast<double>(k) / 2);
+}
+
+template <typename T>
+void expect_product(const Product<T>& p, const std::vector<T>& before, const std::string& what) {
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t j = 0; j < p.n; ++j) {
+      double sum = 0;
+      for (int64_t x = 0; x < p.k; ++x)
+        sum += static_cast<double>(*p.a.at(i, x)) * static_cast<double>(*p.b.at(x, j));
+      double expected = static_cast<double>(p.alpha) * sum;
+      if (p.addend.data) {
+        const bool is_c = p.addend.data == p.c;
+        expected += static_cast<double>(p.beta) *
+                    static_cast<double>(is_c ? before[static_cast<size_t>(i * p.c_row_stride + j)]
+                                             : *p.addend.at(i, j));
+      }
+      const double got = static_cast<double>(p.c[i * p.c_row_stride + j * p.c_column_stride]);
+      ASSERT_NEAR(got, expected, allowed<T>(p.k)) << what << " at " << i << ", " << j;
+    }
+}
+
+TYPED_TEST(ProductTest, EveryLayoutGivesTheSumOfProducts) {
+  using T = TypeParam;
+  for (IsaLevel isa : {IsaLevel::kBaseline, best_isa()}) {
+    set_active_isa(isa);
+    for (const Sizes& s : kSizes)
+      for (Layout left : kLayouts)
+        for (Layout right : kLayouts) {
+          Operand<T> a = random_matrix<T>(s.m, s.k, left, this->bits_),
+                     b = random_matrix<T>(s.k, s.n, right, this->bits_);
+          // What c holds must not matter, and nothing beside it may be written.
+          const int64_t pitch = s.n + 2;
+          std::vector<T> c(static_cast<size_t>(s.m * pitch), std::numeric_limits<T>::quiet_NaN());
+          Product<T> p{s.m, s.n, s.k, 1, 0, a.view, b.view, {}, c.data(), pitch, 1};
+          multiply(p);
+          expect_product(p, {},
+                         std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k) +
+                             " layouts " + std::to_string(static_cast<int>(left)) +
+                             std::to_string(static_cast<int>(right)));
+          for (int64_t i = 0; i < s.m; ++i)
+            for (int64_t j = s.n; j < pitch; ++j)
+              ASSERT_TRUE(std::isnan(c[static_cast<size_t>(i * pitch + j)]));
+        }
+  }
+}
+
+TYPED_TEST(ProductTest, AddsAMatrixARowAColumnANumberOrTheResultItself) {
+  using T = TypeParam;
+  for (const Sizes& s : kSizes) {
+    Operand<T> a = random_matrix<T>(s.m, s.k, Layout::kRows, this->bits_),
+               b = random_matrix<T>(s.k, s.n, Layout::kColumns, this->bits_),
+               added = random_matrix<T>(s.m, s.n, Layout::kGaps, this->bits_);
+    std::vector<T> c(static_cast<size_t>(s.m * s.n));
+    const T* data = added.view.data;
+    const MatrixView<T> addends[] = {added.view,   {data, 0, 1}, {data, 0, 2},
+                                     {data, 1, 0}, {data, 0, 0}, {c.data(), s.n, 1}};
+    for (const MatrixView<T>& addend : addends) {
+      for (size_t i = 0; i < c.size(); ++i) c[i] = static_cast<T>(i % 7) - 3;
+      const std::vector<T> before = c;
+      Product<T> p{s.m, s.n, s.k, T(0.5), T(-2), a.view, b.view, addend, c.data(), s.n, 1};
+      multiply(p);
+      expect_product(p, before, std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k));
+    }
+  }
+}
+
+TYPED_TEST(ProductTest, HasTheSameBitsForAnyNumberOfThreads) {
+  using T = TypeParam;
+  for (Sizes s : {Sizes{150, 333, 700}, Sizes{400, 90, 260}, Sizes{5, 4000, 300}, Sizes{4000, 2, 300}})
+    for (Layout right : kLayouts) {
+      Operand<T> a = random_matrix<T>(s.m, s.k, Layout::kRows, this->bits_),
+                 b = random_matrix<T>(s.k, s.n, right, this->bits_);
+      auto run = [&](int threads) {
+        set_num_threads(threads);
+        std::vector<T> c(static_cast<size_t>(s.m * s.n));
+        multiply(Product<T>{s.m, s.n, s.k, 1, 0, a.view, b.view, {}, c.data(), s.n, 1});
+        return c;
+      };
+      const std::vector<T> once = run(1);
+      for (int threads : {2, 3, 7, 16}) {
+        const std::vector<T> again = run(threads);
+        EXPECT_EQ(std::memcmp(once.data(), again.data(), once.size() * sizeof(T)), 0)
+            << s.m << "x" << s.n << "x" << s.k << " on " << threads << " threads";
+      }
+    }
+}
+
+TYPED_TEST(ProductTest, NansAndInfinitiesReachExactlyTheirRowsAndColumns) {
+  using T = TypeParam;
+  const Sizes s{20, 35, 50};
+  Operand<T> a = random_matrix<T>(s.m, s.k, Layout::kRows, this->bits_),
+             b = random_matrix<T>(s.k, s.n, Layout::kRows, this->bits_);
+  a.memory[7 * 50 + 3] = std::numeric_limits<T>::quiet_NaN();
+  b.memory[2 * 35 + 34] = std::numeric_limits<T>::infinity();
+  std::vector<T> c(20 * 35);
+  multiply(Product<T>{s.m, s.n, s.k, 1, 0, a.view, b.view, {}, c.data(), s.n, 1});
+  for (int i = 0; i < 20; ++i)
+    for (int j = 0; j < 35; ++j) {
+      const T value = c[static_cast<size_t>(i * 35 + j)];
+      EXPECT_EQ(std::isnan(value), i == 7) << i << ", " << j;
+      EXPECT_EQ(std::isfinite(value), i != 7 && j != 34) << i << ", " << j;
+    }
+}
+
+}  // namespace
+}  // namespace weft::cpu
