@@ -143,6 +143,7 @@ std::vector<std::string> named_paths(const Graph& graph) {
 GraphModule::GraphModule(Graph graph, std::string class_name) : body_(std::make_shared<Body>()) {
   body_->graph = std::move(graph);
   state()->class_name = std::move(class_name);
+  if (detail::graph_probe) detail::graph_probe(body_->graph);
 }
 
 GraphModule::GraphModule(const nn::Module& root, Graph graph, std::string class_name)

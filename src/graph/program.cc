@@ -6,6 +6,11 @@
 #include "weft/ops/overloads.h"
 
 namespace weft {
+
+namespace detail {
+GraphProbe graph_probe = nullptr;
+}
+
 namespace {
 
 bool has_nodes(const Value& value) {
@@ -25,6 +30,7 @@ struct GradModeKeeper {
 // --- making it -------------------------------------------------------------------------------------------
 
 Program::Program(const Graph& graph, const nn::Module& root) : value_count_(graph.size()) {
+  if (detail::graph_probe) detail::graph_probe(graph);
   graph.number_nodes();
   for (const Node& node : graph) {
     While scope([&] { return fmt::format("preparing {}", node.line()); });

@@ -8,6 +8,13 @@
 
 namespace weft {
 
+namespace detail {
+// For tests: is told of every graph that a graph module is made of, and of every one that is made ready to
+// run.
+using GraphProbe = void (*)(const Graph&);
+extern GraphProbe graph_probe;
+}  // namespace detail
+
 // A graph made ready to run: every argument in its place, every attribute looked up, and for each step the
 // values that nobody needs after it. A run costs the calls themselves and a few moves of Values.
 class Program {

@@ -10,6 +10,7 @@
 namespace weft {
 namespace {
 
+// Containers aside.
 bool has_text(const Value& value) {
   using Kind = Value::Kind;
   switch (value.kind()) {
@@ -44,6 +45,17 @@ void check_value(const Node& node, const Value& value, int depth) {
     check_value(node, key, depth + 1);
     check_value(node, element, depth + 1);
   }
+}
+
+// The same question without an error for the answer no.
+bool passes(const Value& value, int depth) {
+  if (!has_text(value) || depth > kDeepestValue) return false;
+  auto inner_passes = [&](const Value& inner) { return passes(inner, depth + 1); };
+  if (value.is_sequence()) return std::all_of(value.elements().begin(), value.elements().end(), inner_passes);
+  return !value.is_dict() ||
+         std::all_of(value.to_dict().begin(), value.to_dict().end(), [&](const Dict::Entry& entry) {
+           return !node_in(entry.first) && inner_passes(entry.first) && inner_passes(entry.second);
+         });
 }
 
 void append_exact(std::string& out, const Node& node, const Value& value) {
@@ -118,6 +130,16 @@ void append_line(std::string& out, const Node& node) {
 }
 
 }  // namespace
+
+bool has_quoted_text(const Graph& graph) {
+  for (const Node& node : graph) {
+    for (const Value& value : node.args())
+      if (!passes(value, 0)) return false;
+    for (const auto& [key, value] : node.kwargs())
+      if (!passes(value, 0)) return false;
+  }
+  return true;
+}
 
 std::string quoted_text(const Graph& graph) {
   constexpr size_t kUsualLine = 128;

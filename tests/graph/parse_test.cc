@@ -8,6 +8,8 @@
 #include "support/random_graph.h"
 #include "support/round_trip.h"
 #include "weft/core/from_data.h"
+#include "weft/graph/graph_module.h"
+#include "weft/ops/operator.h"
 
 namespace weft {
 namespace {
@@ -474,6 +476,18 @@ TEST(BrokenTexts, AreGraphsOrErrorsThatNameAPlace) {
       expect_graph_or_place(mutated(quoted, random), parse_graph);
     }
   }
+}
+
+// support/every_graph.cc is told of the graphs that other tests make.
+TEST(RoundTrip, EveryGraphOfAModuleAndOfARunIsReadBack) {
+  const int before = testing::round_trips;
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  graph.output(v(graph.call_function("aten::neg", {v(x)})));
+  GraphModule module(std::move(graph));
+  EXPECT_EQ(testing::round_trips, before + 1);
+  module.call({Value(ones({2}))});
+  EXPECT_EQ(testing::round_trips, before + 2);
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ namespace weft {
 //       %add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, 1), kwargs = {})
 //       return %add
 std::string quoted_text(const Graph& graph);
+// Whether all its arguments have text.
+bool has_quoted_text(const Graph& graph);
 
 struct ReadableOptions {
   bool strides = false;  // "f32[2, 3][3, 1]" instead of "f32[2, 3]"
