@@ -1,6 +1,9 @@
 // How long it takes until a program is a graph, and what is done to graphs: weft's side of the suite
 // "capture". The peer's side is capture_peer.py, with the same cases.
+#include <unistd.h>
 #include <weft/weft.h>
+
+#include <fstream>
 
 #include "server.h"
 
@@ -12,10 +15,10 @@ constexpr double kGoal = 0.01, kTraceGoal = 1.0 / 30;
 // Parts of other rows have no goal of their own; what only weft has is below zero.
 constexpr double kPart = 0, kOwn = -1;
 
-bench::Loop capture_of(CaptureMode mode) {
+bench::Loop capture_of(CaptureMode mode, bool with_lines = false) {
   models::ResNet net = models::resnet50();
   Tensor x = randn({2, 3, 224, 224});
-  return bench::repeat([=] { make_graph(net, {.mode = mode})(x); });
+  return bench::repeat([=] { make_graph(net, {.mode = mode, .record_stack_traces = with_lines})(x); });
 }
 
 bench::Loop joint_of(CaptureMode mode) {
@@ -42,14 +45,40 @@ Tensor add_many(Tensor x, int64_t times) {
   return x;
 }
 
+// What this process holds of the machine's memory.
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return static_cast<double>(resident) * static_cast<double>(getpagesize());
+}
+// A captured node with all that is known of it, in bytes.
+double bytes_of_a_node() {
+  constexpr int64_t kNodes = 100'000;
+  auto capture = [x = ones({3, 4})](int64_t nodes) {
+    return make_graph([nodes](const Tensor& t) { return add_many(t, nodes); },
+                      {.mode = CaptureMode::kFake})(x);
+  };
+  capture(1000);  // what is made once is not a node's
+  const double before = resident_bytes();
+  GraphModule captured = capture(kNodes);
+  return (resident_bytes() - before) / static_cast<double>(kNodes);
+}
+
 bench::Cases cases() {
   bench::Cases all;
+  // First, while no other case has left memory that could be used again.
+  all.push_back({"bytes of a captured node", kOwn, {}, bytes_of_a_node});
   all.push_back({"make_graph of ResNet-50, fake", kGoal, [] { return capture_of(CaptureMode::kFake); }});
   all.push_back(
       {"make_graph of ResNet-50, symbolic", kGoal, [] { return capture_of(CaptureMode::kSymbolic); }});
   all.push_back({"ResNet-50 forward and backward, fake", kGoal, [] { return joint_of(CaptureMode::kFake); }});
   all.push_back(
       {"ResNet-50 forward and backward, symbolic", kGoal, [] { return joint_of(CaptureMode::kSymbolic); }});
+  all.push_back(
+      {"make_graph of ResNet-50, fake, again", kOwn, [] { return capture_of(CaptureMode::kFake); }});
+  all.push_back({"make_graph of ResNet-50, fake, with lines", kOwn,
+                 [] { return capture_of(CaptureMode::kFake, true); }});
   all.push_back({"symbolic_trace of ResNet-50", kTraceGoal, [] {
                    models::ResNet net = models::resnet50();
                    return bench::repeat([=] { symbolic_trace(net); });

@@ -25,6 +25,14 @@ OWN = {
         whole="graph of 10^4 additions", part="10^4 additions, eager", count=10_000, goal=100
     )
 }
+# ... a quantity of weft's that is no time, and what it may be.
+OWN_QUANTITY = {"bytes of a captured node": dict(goal=1024)}
+# ... how much longer one may take than another.
+OWN_RATIO = {
+    "capture with lines of the program, against without": dict(
+        whole="make_graph of ResNet-50, fake, with lines", part="make_graph of ResNet-50, fake, again", goal=2
+    )
+}
 # ... and how the time of one grows from 10^5 to 10^6 nodes, against the size.
 OWN_GROWTH = {
     f"growth of {what}": dict(large=f"{what}, 10^6 nodes", small=f"{what}, 10^5 nodes", sizes=10, goal=1.1)
@@ -111,7 +119,9 @@ def compare(servers, name):
 
 
 def measure(server, name):
-    """The time of a case that only one process has."""
+    """The time of a case that only one process has, or the quantity that it is about."""
+    if name in OWN_QUANTITY:
+        return server.run(name, 1)
     times, samples = repeats(server, name), []
     while len(samples) < MOST_ROUNDS and (sum(samples) * times / 1e9 < CASE_SECONDS or len(samples) < FEWEST_ROUNDS):
         samples.append(server.run(name, times))
@@ -119,6 +129,14 @@ def measure(server, name):
 
 
 def own_rows(times, threads):
+    for name, rule in OWN_QUANTITY.items():
+        if name in times:
+            ratio = times[name] / rule["goal"]
+            yield dict(what=name, threads=threads, unit="", weft=times[name], peer=rule["goal"], ratio=ratio, goal=1)
+    for name, rule in OWN_RATIO.items():
+        if rule["whole"] in times and rule["part"] in times:
+            ratio = times[rule["whole"]] / times[rule["part"]]
+            yield dict(what=name, threads=threads, unit="", weft=ratio, peer=1, ratio=ratio, goal=rule["goal"])
     for name, rule in OWN.items():
         if rule["whole"] in times and rule["part"] in times:
             value = (times[rule["whole"]] - times[rule["part"]]) / rule["count"]
@@ -166,6 +184,7 @@ def main():
     parser.add_argument("--only", default="", metavar="REGEX")
     parser.add_argument("--threads", type=int, action="append", metavar="N")
     options = parser.parse_args()
+    options.threads = options.threads or [1, 2]
 
     servers = [Server(options.weft), Server(options.peer)]
     cases, theirs = (server.cases() for server in servers)
@@ -174,7 +193,7 @@ def main():
     if cases != theirs:
         sys.exit(f"bench: the programs differ in their cases: {sorted(set(cases.items()) ^ set(theirs.items()))}")
     chosen = [name for name in cases if re.search(options.only, name)]
-    if not chosen:
+    if not chosen and not any(re.search(options.only, name) for name in own):
         sys.exit(f"bench: no case matches {options.only!r}")
 
     rows, parts = [], {}
@@ -185,10 +204,14 @@ def main():
         print_row(row)
 
     print(f"{'what':<60} {'weft':>9} {'peer':>9} {'ratio':>6} {'goal':>6}  met")
-    for threads in options.threads or [1, 2]:
+    for threads in options.threads:
         for server in servers:
             server.set_threads(threads)
-        own_times = {name: measure(servers[0], name) for name in own if re.search(options.only, name)}
+        own_times = {
+            name: measure(servers[0], name)
+            for name in own
+            if re.search(options.only, name) and not (name in OWN_QUANTITY and threads != options.threads[0])
+        }
         for row in own_rows(own_times, threads):
             add(row)
         for name in chosen:

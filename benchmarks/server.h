@@ -5,7 +5,7 @@
 //
 //   list          a line "name <tab> goal" for each case, then an empty line
 //   threads N     sets the number of threads; answers "ok"
-//   run N NAME    runs a case N times; answers the nanoseconds of one run
+//   run N NAME    runs a case N times; answers the nanoseconds of one run, or the quantity that it measures
 #include <chrono>
 #include <functional>
 #include <iostream>
@@ -28,8 +28,9 @@ Loop repeat(Body body) {
 
 struct Case {
   std::string name;
-  double goal;                  // weft's time over the peer's is to be this or less
-  std::function<Loop()> setup;  // makes the operands
+  double goal;                            // weft's time over the peer's is to be this or less
+  std::function<Loop()> setup;            // makes the operands
+  std::function<double()> quantity = {};  // instead of a time
 };
 using Cases = std::vector<Case>;
 
@@ -71,12 +72,14 @@ class Server {
   // Operands live until another case is asked for.
   std::string time(const Case* wanted, int64_t times) {
     if (!wanted) return "no such case";
+    if (wanted->quantity) return std::to_string(wanted->quantity());
     if (current_ != wanted) {
       loop_ = nullptr;
       loop_ = wanted->setup();
       current_ = wanted;
     }
-    // One run that is not timed wakes the workers and fills the caches again, unless a single one takes long anyway.
+    // One run that is not timed wakes the workers and fills the caches again, unless a single one takes long
+    // anyway.
     if (times > 1) loop_(1);
     auto start = std::chrono::steady_clock::now();
     loop_(times);

@@ -51,35 +51,58 @@ std::string as_identifier(std::string_view wanted) {
 struct Numbered {
   std::string base;
   std::optional<int64_t> number;
+  bool is_plain = true;  // false for a number with zeros before it, as in "add_012"
 };
 // "add_12" is "add" and 12; "add" and "add_x" have no number.
 Numbered split_number(const std::string& name) {
   size_t end = name.size();
   while (end > 0 && std::isdigit(static_cast<unsigned char>(name[end - 1]))) --end;
-  bool has_number = end < name.size() && end >= 2 && name[end - 1] == '_' && name.size() - end < 18;
-  if (!has_number) return {name, std::nullopt};
-  return {name.substr(0, end - 1), std::stoll(name.substr(end))};
+  const size_t digits = name.size() - end;
+  if (digits == 0 || digits >= 18 || end < 2 || name[end - 1] != '_') return {name, std::nullopt};
+  return {name.substr(0, end - 1), std::stoll(name.substr(end)), digits == 1 || name[end] != '0'};
 }
 
 }  // namespace
 
-bool Names::is_taken(std::string_view name) const { return used_.contains(std::string(name)); }
+bool Names::Family::has(std::optional<int64_t> number) const {
+  if (!number) return has_bare;
+  return (*number >= 1 && *number < dense) || scattered.contains(*number);
+}
+
+void Names::Family::take(std::optional<int64_t> number) {
+  if (!number) {
+    has_bare = true;
+  } else if (*number == dense) {
+    ++dense;
+    while (scattered.erase(dense)) ++dense;
+  } else {
+    scattered.insert(*number);
+  }
+}
+
+bool Names::is_taken(std::string_view name) const {
+  const Numbered parts = split_number(std::string(name));
+  const auto family = families_.find(parts.is_plain ? parts.base : std::string(name));
+  return family != families_.end() && family->second.has(parts.is_plain ? parts.number : std::nullopt);
+}
 
 std::string Names::make(std::string_view wanted) {
-  std::string name = as_identifier(wanted);
-  auto [base, given] = split_number(name);
-  int64_t number = 0;
-  if (given && !used_.contains(name)) {
-    number = *given;
-  } else {
-    auto last = last_number_.find(name);
-    number = last == last_number_.end() ? 0 : last->second;
-    if (is_reserved(name)) name = fmt::format("{}_{}", base, ++number);
+  const std::string name = as_identifier(wanted);
+  const Numbered parts = split_number(name);
+  Family& family = families_[parts.base];
+  if (parts.number && !is_taken(name)) {
+    family.last = *parts.number;
+    if (parts.is_plain) family.take(parts.number);
+    else families_[name].take(std::nullopt);
+    return name;
   }
-  while (used_.contains(name)) name = fmt::format("{}_{}", base, ++number);
-  used_.insert(name);
-  last_number_[base] = number;
-  return name;
+  int64_t last = family.last;
+  std::optional<int64_t> number;
+  if (parts.number || is_reserved(name) || family.has_bare) number = ++last;
+  while (family.has(number)) number = ++last;
+  family.last = last;
+  family.take(number);
+  return number ? fmt::format("{}_{}", parts.base, *number) : parts.base;
 }
 
 }  // namespace weft

@@ -62,14 +62,14 @@ void Users::remove(Node* node) {
   if (at >= order_.size()) return;
   --count_;
   if (!places_) {
-    order_.erase(order_.begin() + static_cast<ptrdiff_t>(at));
+    order_.erase(at);
     return;
   }
   places_->erase(node);
   order_[at] = nullptr;
   if (count_ * 2 > order_.size()) return;
   // Many holes: close them.
-  std::erase(order_, nullptr);
+  order_.resize(static_cast<size_t>(std::remove(order_.begin(), order_.end(), nullptr) - order_.begin()));
   if (order_.size() < kFewUsers) places_.reset();
   else
     for (size_t i = 0; i < order_.size(); ++i) (*places_)[order_[i]] = i;
@@ -129,7 +129,7 @@ void Node::check_foreign(const Value& value) const {
 
 void Node::refresh_inputs() {
   if (graph_) ++graph_->version_;
-  std::vector<Node*> before = std::move(inputs_);
+  const SmallVector<Node*, 2> before = std::move(inputs_);
   inputs_.clear();
   std::unordered_set<const Node*> many;  // only for lists that are long enough to need it
   auto note = [&](Node& input) {

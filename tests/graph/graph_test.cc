@@ -19,7 +19,9 @@ std::vector<std::string> names(const Graph& graph) {
   for (const Node& node : graph) all.push_back(node.name());
   return all;
 }
-std::vector<std::string> names(const std::vector<Node*>& nodes) {
+template <typename Nodes>
+  requires std::same_as<typename Nodes::value_type, Node*>
+std::vector<std::string> names(const Nodes& nodes) {
   std::vector<std::string> all;
   for (const Node* node : nodes) all.push_back(node->name());
   return all;
@@ -98,6 +100,24 @@ TEST(GraphNames, FollowPyTorchsRules) {
   graph.output(v(x));
   EXPECT_THAT(names(graph), ElementsAre("x", "kwargs", "sum_1", "sum_2", "add", "add_", "add__1",
                                         "layer1_0_conv1", "getitem", "output"));
+}
+
+// Each list as torch.fx.graph._Namespace gives it for the same requests.
+TEST(GraphNames, NumbersAreTakenAsTheyCome) {
+  auto made = [](std::initializer_list<const char*> wanted) {
+    Names taken;
+    std::vector<std::string> all;
+    for (const char* name : wanted) all.push_back(taken.make(name));
+    for (const std::string& name : all) EXPECT_TRUE(taken.is_taken(name)) << name;
+    return all;
+  };
+  EXPECT_THAT(made({"a_3", "a", "a", "a", "a", "a"}), ElementsAre("a_3", "a", "a_4", "a_5", "a_6", "a_7"));
+  EXPECT_THAT(made({"a", "a_2", "a", "a", "a"}), ElementsAre("a", "a_2", "a_3", "a_4", "a_5"));
+  EXPECT_THAT(made({"a_3", "a_1", "a", "a", "a"}), ElementsAre("a_3", "a_1", "a", "a_2", "a_4"));
+  EXPECT_THAT(made({"a_5", "a_5", "a_5", "a"}), ElementsAre("a_5", "a_6", "a_7", "a"));
+  EXPECT_THAT(made({"a_012", "a_012", "a_12", "a"}), ElementsAre("a_012", "a_13", "a_12", "a"));
+  EXPECT_THAT(made({"a_0", "a_0", "a", "a"}), ElementsAre("a_0", "a_1", "a", "a_2"));
+  EXPECT_THAT(made({"sum", "sum", "sum_1", "sum_1"}), ElementsAre("sum_1", "sum_2", "sum_3", "sum_4"));
 }
 
 TEST(GraphNames, AreMadeValidAndUnique) {

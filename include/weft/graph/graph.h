@@ -16,8 +16,17 @@ class Names {
   bool is_taken(std::string_view name) const;
 
  private:
-  std::unordered_set<std::string> used_;
-  std::unordered_map<std::string, int64_t> last_number_;
+  // The names that differ in a number at their end only: "add", "add_1", "add_2". Most graphs have thousands
+  // of names and a few dozen families, so what is taken is kept as numbers.
+  struct Family {
+    bool has_bare = false;                  // "add" itself
+    int64_t dense = 1;                      // all numbers from 1 up to here are taken
+    std::unordered_set<int64_t> scattered;  // others that are
+    int64_t last = 0;                       // where the search for a free one goes on
+    bool has(std::optional<int64_t> number) const;
+    void take(std::optional<int64_t> number);
+  };
+  std::unordered_map<std::string, Family> families_;
 };
 
 // The one IR: a list of nodes, each using only nodes before it.

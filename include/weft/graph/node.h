@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/base/function_ref.h"
+#include "weft/base/small_vector.h"
 #include "weft/base/stack_trace.h"
 #include "weft/core/argument_names.h"
 #include "weft/core/value.h"
@@ -69,7 +70,7 @@ class Users {
   void remove(Node* node);
   size_t find(const Node* node) const;
 
-  std::vector<Node*> order_;  // null where one was removed
+  SmallVector<Node*, 2> order_;  // null where one was removed
   // Beyond a few users: where each is in `order_`.
   std::unique_ptr<std::unordered_map<const Node*, size_t>> places_;
   size_t count_ = 0;
@@ -103,7 +104,7 @@ class Node final : public ValueObject {
   const Value* kwarg(std::string_view name) const;
   const Users& users() const noexcept { return users_; }
   // The nodes among its arguments, each once, in the order they appear.
-  const std::vector<Node*>& inputs() const noexcept { return inputs_; }
+  const SmallVector<Node*, 2>& inputs() const noexcept { return inputs_; }
   // Null once it was erased.
   Graph* graph() const noexcept { return graph_; }
   Node* next() const noexcept { return next_; }
@@ -158,7 +159,7 @@ class Node final : public ValueObject {
   Target target_;
   ValueList args_;
   Kwargs kwargs_;
-  std::vector<Node*> inputs_;
+  SmallVector<Node*, 2> inputs_;
   Users users_;
   std::unique_ptr<NodeMeta> meta_;
 };
