@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <typeinfo>
 #include <utility>
@@ -159,6 +160,8 @@ class Module {
   // What the path leads to: a parameter or buffer, an attribute, a child as a function. An error that lists
   // what is there instead.
   Value find(std::string_view path) const;
+  // The same; nothing where `find` has an error.
+  std::optional<Value> try_find(std::string_view path) const;
 
   // Parameters and persistent buffers by name.
   NamedTensors state_dict() const;
