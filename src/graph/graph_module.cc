@@ -164,9 +164,7 @@ GraphModule GraphModule::over(const nn::Module& owner, const GraphModule& code) 
     if (names.contains(path)) continue;
     std::string& name = names[path] = path;
     Value own = code.find(path);
-    auto is_free = [&](const std::string& other) {
-      return !owner.try_find(other) && !code.try_find(other);
-    };
+    auto is_free = [&](const std::string& other) { return !owner.try_find(other) && !code.try_find(other); };
     if (std::optional<Value> there = owner.try_find(path)) {
       if (!own.is_tensor() || (there->is_tensor() && there->tensor_ref().is_same(own.tensor_ref()))) continue;
       for (int number = 1; !is_free(name); ++number) name = fmt::format("{}_{}", path, number);

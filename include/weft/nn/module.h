@@ -34,7 +34,8 @@ struct ModuleState {
   };
   std::vector<Child> children;
   std::vector<std::pair<std::string, Value>> attributes;  // anything else that has a name
-  // The C++ type, without and with its namespaces; empty until its owner or a capture tells.
+  // The C++ type, without and with its namespaces; empty until its owner or a capture tells. Of a part of a
+  // traced module the second is the TorchScript type: "__torch__.___torch_mangle_0.Linear".
   std::string class_name, qualified_class;
   bool training = true;
   uint64_t version = 0;  // goes up when something by a name is replaced

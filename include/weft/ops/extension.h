@@ -18,7 +18,8 @@ class Extension : public TensorBox {
   // The tensors inside, and an extension of the same kind around others: how graphs take it apart.
   virtual std::vector<Tensor> inner() const = 0;
   virtual Ref<Extension> with_inner(std::vector<Tensor> inner) const = 0;
-  // How its elements lie in memory. Any word but "strided" makes them opaque: only the kind itself reads them.
+  // How its elements lie in memory. Any word but "strided" makes them opaque: only the kind itself reads
+  // them.
   virtual std::string_view layout() const { return "strided"; }
   // Its elements as an ordinary tensor: dequantised, unpacked. Nothing where the kind has no such form.
   virtual std::optional<Tensor> to_dense() const { return std::nullopt; }
