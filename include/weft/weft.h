@@ -5,6 +5,7 @@
 // base: errors, warnings, stack traces, types, devices, memory, threads, random numbers, JSON, line diffs
 #include "weft/base/allocator.h"
 #include "weft/base/device.h"
+#include "weft/base/device_event.h"
 #include "weft/base/diff.h"
 #include "weft/base/dtype.h"
 #include "weft/base/error.h"
@@ -107,12 +108,16 @@
 #include "weft/passes/verify.h"
 
 // capture: programs become graphs
+#include "weft/capture/compilation_unit.h"
+#include "weft/capture/exportability.h"
 #include "weft/capture/functional_capture.h"
 #include "weft/capture/make_graph.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/capture/trace.h"
 #include "weft/capture/trace_graph.h"
+#include "weft/capture/trace_switches.h"
 #include "weft/capture/trace_tools.h"
+#include "weft/capture/traced.h"
 #include "weft/capture/var.h"
 #include "weft/capture/verify.h"
 

@@ -233,6 +233,12 @@ void Allocator::set_capacity(size_t bytes) {
   shared_->capacity = std::min(bytes, kMostBytes);
 }
 
+std::optional<Device> detail::first_sim_device() noexcept {
+  for (int index = 0; index < kSimDevices; ++index)
+    if (sim_allocators[index].load(std::memory_order_acquire)) return Device(DeviceType::kSim, index);
+  return std::nullopt;
+}
+
 Allocator& allocator_for(Device device) {
   switch (device.type) {
     case DeviceType::kCpu:

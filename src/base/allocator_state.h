@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <mutex>
+#include <optional>
 
 #include "base/block_cache.h"
 #include "weft/base/device.h"
@@ -116,5 +117,8 @@ struct SharedMemory {
     for (int cls = 0; cls < kSmallClasses; ++cls) spill(t, cls, t.counts[cls]);
   }
 };
+
+// The first simulated device whose memory was ever asked for.
+std::optional<Device> first_sim_device() noexcept;
 
 }  // namespace weft::detail

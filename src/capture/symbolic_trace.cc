@@ -145,7 +145,7 @@ class ModuleInliner final : public Transformer {
   GraphModule inlined() {
     GraphModule copied = transform();
     for (const auto& [path, value] : constants_)
-      if (!leads_to(copied, path)) copied.set_attribute(path, value);
+      if (!copied.try_find(path)) copied.set_attribute(path, value);
     return copied;
   }
 
@@ -163,15 +163,6 @@ class ModuleInliner final : public Transformer {
   }
 
  private:
-  static bool leads_to(const nn::Module& root, const std::string& path) {
-    try {
-      root.find(path);
-      return true;
-    } catch (const Error&) {
-      return false;
-    }
-  }
-
   std::shared_ptr<nn::ModuleState> state_at(std::string_view path) const {
     std::shared_ptr<nn::ModuleState> state = module().state();
     while (true) {
@@ -197,7 +188,7 @@ class ModuleInliner final : public Transformer {
         return map_nodes(node.args()[0], map);
       } else if (node.kind() == NodeKind::kGetAttr) {
         std::string own = path + "." + node.target().to_string();
-        if (!leads_to(module(), own)) {
+        if (!module().try_find(own)) {
           own = fmt::format("_inlined_constant{}", constants_.size());
           constants_.emplace_back(own, inner.find(node.target().to_string()));
         }

@@ -1,13 +1,13 @@
 #include "weft/capture/trace.h"
 
 #include <atomic>
-#include <cstdlib>
-#include <cstring>
 
 #include "capture/trace_check.h"
 #include "capture/trace_recorder.h"
 #include "capture/trace_types.h"
+#include "capture/traced.h"
 #include "weft/base/warning.h"
+#include "weft/capture/trace_switches.h"
 #include "weft/nn/module_text.h"
 
 namespace weft {
@@ -16,12 +16,8 @@ namespace weft {
 
 namespace {
 
-bool enabled_by_environment() {
-  const char* text = std::getenv("WEFT_TRACE");
-  return !text || std::strcmp(text, "0") != 0;
-}
 std::atomic<bool>& tracing_enabled() {
-  static std::atomic<bool> enabled = enabled_by_environment();
+  static std::atomic<bool> enabled = !trace_switches().disabled;
   return enabled;
 }
 
@@ -42,147 +38,6 @@ SymInt as_size(const Tensor& value) {
   if (TraceRecorder* recorder = TraceRecorder::current()) return recorder->integer_of(value);
   return value.item().to_int();
 }
-
-// --- results ---------------------------------------------------------------------------------------------
-
-TracedFunction::TracedFunction(std::string name, GraphModule module, ValueFunction original,
-                               std::optional<Value> inputs)
-    : name_(std::move(name)),
-      module_(std::move(module)),
-      original_(std::move(original)),
-      inputs_(std::move(inputs)) {}
-
-TracedFunction TracedFunction::untraced(std::string name, ValueFunction original, std::string arg_names) {
-  TracedFunction function(std::move(name), GraphModule(), std::move(original), std::nullopt);
-  function.untraced_names_.emplace(arg_names);
-  return function;
-}
-
-Value TracedFunction::call(Args args, const Kwargs& kwargs) const {
-  if (is_recorded()) return module_.call(args, kwargs);
-  if (untraced_names_->empty() && kwargs.empty()) return original_(args);
-  return original_(untraced_names_->bind(args, kwargs, name_));
-}
-
-namespace {
-
-// A module's tensors and children without the code that runs it.
-std::shared_ptr<nn::ModuleState> without_code(const nn::ModuleState& from) {
-  auto state = std::make_shared<nn::ModuleState>();
-  state->class_name = from.class_name;
-  state->training = from.training;
-  for (const auto& entry : from.parameters)
-    if (entry.second.defined()) state->parameters.push_back(entry);
-  for (const auto& entry : from.buffers)
-    if (entry.tensor.defined()) state->buffers.push_back(entry);
-  // Objects have methods that a graph may call; other attributes were read while it was recorded.
-  for (const auto& entry : from.attributes)
-    if (entry.second.is_object()) state->attributes.push_back(entry);
-  for (const nn::ModuleState::Child& child : from.children) {
-    auto refuse = make_closure([](Args) -> Value { fail("Trace submodules cannot be called."); });
-    state->children.push_back({child.name, without_code(*child.state), refuse});
-  }
-  return state;
-}
-
-void check_no_sharing(const nn::ModuleState& state) {
-  std::vector<const TensorImpl*> seen;
-  auto check = [&](const Tensor& tensor) {
-    if (!tensor.defined()) return;
-    require(std::find(seen.begin(), seen.end(), tensor.impl()) == seen.end(),
-            "TracedModules don't support parameter sharing between modules");
-    seen.push_back(tensor.impl());
-  };
-  for (const auto& entry : state.parameters) check(entry.second);
-  for (const auto& entry : state.buffers) check(entry.tensor);
-  for (const nn::ModuleState::Child& child : state.children) check_no_sharing(*child.state);
-}
-
-void check_no_backward_hooks(const std::shared_ptr<nn::ModuleState>& state) {
-  require(state->backward_hooks.empty(), "Modules that have backward hooks assigned can't be compiled: {}",
-          nn::module_text(nn::Module::over(state)));
-  for (const nn::ModuleState::Child& child : state->children) check_no_backward_hooks(child.state);
-}
-
-}  // namespace
-
-TracedModule::TracedModule(const nn::Module& original)
-    : methods_(std::make_shared<std::vector<TracedFunction>>()) {
-  *state() = *without_code(*original.state());
-}
-
-TracedModule TracedModule::untraced(const nn::Module& original) {
-  TracedModule module{nn::Module()};
-  static_cast<nn::Module&>(module) = original;
-  return module;
-}
-
-const TracedFunction& TracedModule::method(std::string_view name) const {
-  std::string names;
-  for (const TracedFunction& method : *methods_) {
-    if (method.name() == name) return method;
-    names += (names.empty() ? "" : ", ") + method.name();
-  }
-  fail("the traced module has no method '{}'; it has [{}]", name, names);
-}
-
-std::vector<std::string> TracedModule::method_names() const {
-  std::vector<std::string> names;
-  for (const TracedFunction& method : *methods_) names.push_back(method.name());
-  return names;
-}
-
-void TracedModule::add_method(TracedFunction method) const { methods_->push_back(std::move(method)); }
-
-bool TracedModule::has(std::string_view path) const {
-  try {
-    find(path);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-void TracedModule::set_tensor(std::string_view path, const Tensor& tensor) const {
-  require(tensor.defined(), "a traced module keeps its tensors: '{}' can be replaced, but not removed", path);
-  require(has(path) && find(path).is_tensor(), "the traced module has no tensor '{}'", path);
-  set_attribute(path, tensor);
-}
-
-void TracedModule::set_attribute(std::string_view path, Value value) const {
-  require(!methods_->empty(), "set_attribute: the traced module has no methods");
-  methods_->front().graph_module().set_attribute(path, std::move(value));
-}
-
-void TracedModule::delete_attribute(std::string_view path) const {
-  fail("cannot delete methods or parameters of a script module ('{}')", path);
-}
-
-Value TracedModule::call(Args args, const Kwargs& kwargs) const {
-  const TraceRecorder* recorder = TraceRecorder::current();
-  require(
-      !recorder || recorder->knows(*state()),
-      "Tried to trace <{}> but it is not part of the active trace. Modules that are called during a trace "
-      "must be registered as submodules of the thing being traced.",
-      original_name());
-  return method("forward").call(args, kwargs);
-}
-
-Ref<Callable> TracedModule::callable() const { return method("forward").graph_module().callable(); }
-
-namespace {
-
-std::string state_text(const nn::ModuleState& state, const std::string& margin) {
-  if (state.children.empty()) return fmt::format("{0}(original_name={0})", state.class_name);
-  std::string text = fmt::format("{0}(\n{1}  original_name={0}\n", state.class_name, margin);
-  for (const nn::ModuleState::Child& child : state.children)
-    text += fmt::format("{}  ({}): {}\n", margin, child.name, state_text(*child.state, margin + "  "));
-  return text + margin + ")";
-}
-
-}  // namespace
-
-std::string TracedModule::to_string() const { return state_text(*state(), ""); }
 
 // --- tracing ---------------------------------------------------------------------------------------------
 
@@ -245,9 +100,69 @@ Examples examples(const Value& given, bool by_name) {
   return {Value::tuple({}), as_kwargs(given)};
 }
 
-std::optional<Value> stored(const TraceOptions& options, const Examples& inputs) {
-  if (!options.store_inputs) return std::nullopt;
-  return options.example_inputs_is_kwarg ? Value(as_dict(inputs.kwargs)) : inputs.arguments;
+// Keeps them with what was recorded, where that is asked for.
+void store_inputs(const GraphModule& module, const std::string& name, const Examples& inputs,
+                  const TraceOptions& options) {
+  if (!options.store_inputs) return;
+  Value kept = options.example_inputs_is_kwarg ? Value(as_dict(inputs.kwargs)) : inputs.arguments;
+  module.set_traced_inputs(Dict{{name, kept}});
+}
+
+void print_stats(const std::string& name, const Graph& graph) {
+  size_t inputs = 0, attributes = 0, calls = 0;
+  for (const Node& node : graph) {
+    if (node.kind() == NodeKind::kPlaceholder) ++inputs;
+    else if (node.kind() == NodeKind::kGetAttr) ++attributes;
+    else if (node.kind() != NodeKind::kOutput) ++calls;
+  }
+  fmt::print(stderr, "{} stats: {} inputs, {} attributes, {} calls\n", name, inputs, attributes, calls);
+}
+
+// Records and checks, and tells of it what the environment asks for.
+Recording checked_recording(const TracedCode& code, const Examples& given, const TraceOptions& options) {
+  const std::string name =
+      code.root ? fmt::format("{}.{}", code.root->state()->class_name, code.name) : code.name;
+  Recording recording;
+  {
+    TraceTimeScope timing(name, "trace", false);
+    recording = record_trace(code, given.arguments, given.kwargs, options);
+  }
+  if (options.check_trace) {
+    TraceTimeScope timing(name, "check", false);
+    check_trace(code, recording, given.arguments, given.kwargs, options);
+  }
+  if (trace_switches().stats) print_stats(name, recording.module.graph());
+  return recording;
+}
+
+// --- what modules are asked for before -------------------------------------------------------------------
+
+void check_no_sharing(const nn::ModuleState& state) {
+  std::vector<const TensorImpl*> seen;
+  auto check = [&](const Tensor& tensor) {
+    if (!tensor.defined()) return;
+    require(std::find(seen.begin(), seen.end(), tensor.impl()) == seen.end(),
+            "TracedModules don't support parameter sharing between modules");
+    seen.push_back(tensor.impl());
+  };
+  for (const auto& entry : state.parameters) check(entry.second);
+  for (const auto& entry : state.buffers) check(entry.tensor);
+  for (const nn::ModuleState::Child& child : state.children)
+    if (!is_graph(child)) check_no_sharing(*child.state);
+}
+
+void check_no_backward_hooks(const std::shared_ptr<nn::ModuleState>& state) {
+  require(state->backward_hooks.empty(), "Modules that have backward hooks assigned can't be compiled: {}",
+          nn::module_text(nn::Module::over(state)));
+  for (const nn::ModuleState::Child& child : state->children)
+    if (!is_graph(child)) check_no_backward_hooks(child.state);
+}
+
+// A type of its own for every module, children first, as instances of one class may differ.
+void define_types(nn::ModuleState& state, const CompilationUnit& unit) {
+  for (const nn::ModuleState::Child& child : state.children)
+    if (!is_graph(child)) define_types(*child.state, unit);
+  state.qualified_class = unit.define_type(state.class_name.empty() ? "Module" : state.class_name);
 }
 
 }  // namespace
@@ -273,12 +188,14 @@ TracedFunction trace_function(const ValueFunction& f, const Value& inputs, Trace
   Examples given = options.example_inputs_is_kwarg ? Examples{.kwargs = options.example_kwarg_inputs}
                                                    : examples(inputs, false);
   TracedCode code{f, options.name, options.arg_names, nullptr};
-  Recording recording = record_trace(code, given.arguments, given.kwargs, options);
-  if (options.check_trace) check_trace(code, recording, given.arguments, given.kwargs, options);
-  return TracedFunction(options.name, recording.module, f, stored(options, given));
+  Recording recording = checked_recording(code, given, options);
+  store_inputs(recording.module, options.name, given, options);
+  return TracedFunction(options.name, options.compilation_unit.define_function(options.name),
+                        recording.module, f);
 }
 
-TracedModule trace_forward(const BoundMethod& forward, const Value& inputs, TraceOptions options) {
+void trace_forward(TracedModule& traced, const BoundMethod& forward, const Value& inputs,
+                   TraceOptions options) {
   options.example_inputs_is_kwarg = !options.example_kwarg_inputs.empty();
   Value given = inputs;
   if (options.example_inputs_is_kwarg) given = as_dict(options.example_kwarg_inputs);
@@ -286,7 +203,7 @@ TracedModule trace_forward(const BoundMethod& forward, const Value& inputs, Trac
       !given.is_none() || !is_tracing_enabled(),
       "example_kwarg_inputs should be a dict: trace was given neither example inputs nor arguments by name");
   for (Value& check : options.check_inputs) check = Dict{{"forward", check}};
-  return trace_methods(forward.module, {forward}, Dict{{"forward", given}}, options);
+  trace_methods(traced, forward.module, {forward}, Dict{{"forward", given}}, options);
 }
 
 void warn_of_traced_module() {
@@ -294,19 +211,20 @@ void warn_of_traced_module() {
        "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.");
 }
 
-TracedModule trace_methods(const nn::Module& module, const std::vector<BoundMethod>& methods,
-                           const Value& inputs, const TraceOptions& options) {
+void trace_methods(TracedModule& traced, const nn::Module& module, const std::vector<BoundMethod>& methods,
+                   const Value& inputs, const TraceOptions& options) {
   warn_of_optimize(options);
   if (!is_tracing_enabled()) {
-    TracedModule same = TracedModule::untraced(module);
+    // The module itself, with its own code.
+    static_cast<nn::Module&>(traced) = module;
     for (const BoundMethod& method : methods)
-      same.add_method(TracedFunction::untraced(method.name, method.function, method.arg_names));
-    return same;
+      traced.add_method(TracedFunction::untraced(method.name, method.function, method.arg_names));
+    return;
   }
   require(inputs.is_dict(), "expected a dictionary of (method_name, input) pairs");
   check_no_sharing(*module.state());
   check_no_backward_hooks(module.state());
-  TracedModule traced(module);
+  define_types(*traced.state(), options.compilation_unit);
   for (const auto& [key, given] : inputs.to_dict()) {
     std::string name(key.to_string_view());
     auto found = std::find_if(methods.begin(), methods.end(), [&](const auto& m) { return m.name == name; });
@@ -314,13 +232,13 @@ TracedModule trace_methods(const nn::Module& module, const std::vector<BoundMeth
     TracedCode code{found->function, name, options.arg_names.empty() ? found->arg_names : options.arg_names,
                     &module};
     Examples own = examples(given, options.example_inputs_is_kwarg);
-    Recording recording = record_trace(code, own.arguments, own.kwargs, options);
-    // Before `over`, which may give constants other names than a repeated recording has.
-    if (options.check_trace) check_trace(code, recording, own.arguments, own.kwargs, options);
+    // Checked before `over`, which may give constants other names than a repeated recording has.
+    Recording recording = checked_recording(code, own, options);
     GraphModule body = GraphModule::over(traced, recording.module);
-    traced.add_method(TracedFunction(name, body, found->function, stored(options, own)));
+    store_inputs(body, name, own, options);
+    traced.add_method(
+        TracedFunction(name, traced.state()->qualified_class + "." + name, body, found->function));
   }
-  return traced;
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 #include "weft/base/warning.h"
 #include "weft/capture/trace_tools.h"
 #include "weft/ops/close.h"
+#include "weft/ops/extension.h"
 
 namespace weft {
 
@@ -117,7 +118,7 @@ std::string constant_difference(const Recording& traced, const Recording& check)
     Value again = check.module.find(other.target().to_string());
     if (!value.is_tensor() || !again.is_tensor()) continue;
     std::optional<std::string> mismatch =
-        find_mismatch(value.to_tensor(), again.to_tensor(), {.equal_nan = true});
+        find_mismatch(dense_form(value.to_tensor()), dense_form(again.to_tensor()), {.equal_nan = true});
     if (!mismatch) continue;
     return "Node:\n" + indent(a.lines()[i]) + "\n" + source_text("Source Location:\n", traced, mine) +
            "Comparison exception: " + indent(*mismatch);
@@ -196,7 +197,8 @@ class Check {
   bool compare(const ValueList& outputs, const ValueList& reference, const char* what) {
     bool all_close = true;
     for (size_t i = 0; i < std::min(outputs.size(), reference.size()); ++i) {
-      const Tensor &output = outputs[i].tensor_ref(), &wanted = reference[i].tensor_ref();
+      const Tensor output = dense_form(outputs[i].tensor_ref()),
+                   wanted = dense_form(reference[i].tensor_ref());
       DType wide = is_complex(output.dtype()) || is_complex(wanted.dtype()) ? kComplex128 : kFloat64;
       CloseOptions options{.rtol = options_.check_tolerance,
                            .atol = default_tolerances(output.dtype(), wanted.dtype()).atol,

@@ -1,13 +1,13 @@
 #include "weft/graph/graph_module.h"
 
-#include <map>
-
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <unordered_set>
 
 #include "graph/program.h"
+#include "graph/uncallable.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
 
@@ -16,6 +16,7 @@ namespace weft {
 struct GraphModule::Body {
   Graph graph;
   std::optional<CallSpec> call_spec;
+  Dict traced_inputs;
   // What the last call ran, and the graph's version then.
   std::mutex mutex;
   std::shared_ptr<const Program> program;
@@ -109,24 +110,6 @@ void share(const nn::ModuleState& root, nn::ModuleState& own, std::string_view p
     if (entry.name == rest) place.owner->children.push_back(entry);
 }
 
-// Whether `find` would give something; without an error on the way, which would cost more than all else here.
-bool leads_somewhere(const nn::Module& module, std::string_view path) {
-  nn::ModuleState* state = module.state().get();
-  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
-    const nn::ModuleState::Child* child = find_child(*state, path.substr(0, dot));
-    if (!child) return false;
-    state = child->state.get();
-    path = path.substr(dot + 1);
-  }
-  auto has_name = [&](const auto& entry) { return entry.first == path; };
-  const nn::ModuleState::Child* child = find_child(*state, path);
-  return std::any_of(state->parameters.begin(), state->parameters.end(), has_name) ||
-         std::any_of(state->buffers.begin(), state->buffers.end(),
-                     [&](const auto& buffer) { return buffer.name == path; }) ||
-         std::any_of(state->attributes.begin(), state->attributes.end(), has_name) ||
-         (child && child->callable);
-}
-
 // Every path that the graph names, those of modules first: what is inside of one comes with it.
 std::vector<std::string> named_paths(const Graph& graph) {
   std::vector<std::string> paths;
@@ -154,9 +137,9 @@ GraphModule::GraphModule(const nn::Module& root, const Attributes& attributes, G
     : GraphModule(std::move(graph), std::move(class_name)) {
   state()->training = root.is_training();
   for (const auto& [path, value] : attributes)
-    if (!leads_somewhere(root, path)) put_at(make_place(*state(), path), value);
+    if (!root.try_find(path)) put_at(make_place(*state(), path), value);
   for (const std::string& path : named_paths(body_->graph)) {
-    if (leads_somewhere(*this, path)) continue;
+    if (try_find(path)) continue;
     root.find(path);  // an error that says what is there instead
     share(*root.state(), *state(), path);
   }
@@ -182,12 +165,9 @@ GraphModule GraphModule::over(const nn::Module& owner, const GraphModule& code) 
     if (names.contains(path)) continue;
     std::string& name = names[path] = path;
     Value own = code.find(path);
-    auto is_free = [&](const std::string& other) {
-      return !leads_somewhere(owner, other) && !leads_somewhere(code, other);
-    };
-    if (leads_somewhere(owner, path)) {
-      Value there = owner.find(path);
-      if (!own.is_tensor() || (there.is_tensor() && there.tensor_ref().is_same(own.tensor_ref()))) continue;
+    auto is_free = [&](const std::string& other) { return !owner.try_find(other) && !code.try_find(other); };
+    if (std::optional<Value> there = owner.try_find(path)) {
+      if (!own.is_tensor() || (there->is_tensor() && there->tensor_ref().is_same(own.tensor_ref()))) continue;
       for (int number = 1; !is_free(name); ++number) name = fmt::format("{}_{}", path, number);
     }
     owner.state()->attributes.emplace_back(name, own);
@@ -271,6 +251,8 @@ void GraphModule::delete_unused_attributes() const {
 
 const std::optional<CallSpec>& GraphModule::call_spec() const noexcept { return body_->call_spec; }
 void GraphModule::set_call_spec(CallSpec spec) const { body_->call_spec = std::move(spec); }
+const Dict& GraphModule::traced_inputs() const noexcept { return body_->traced_inputs; }
+void GraphModule::set_traced_inputs(Dict inputs) const { body_->traced_inputs = std::move(inputs); }
 
 // --- running it ------------------------------------------------------------------------------------------
 
@@ -376,7 +358,7 @@ std::shared_ptr<nn::ModuleState> copy_state(const nn::ModuleState& state, Twins&
       child.state = inner.state();
       child.callable = inner.callable();
     } else {
-      require(!child.callable,
+      require(!child.callable || is_uncallable(*child.callable),
               "deep_copy: '{}' is a {}, whose code keeps its own tensors; only graph modules "
               "without called C++ modules can be copied",
               child.name, child.state->class_name);
@@ -393,6 +375,7 @@ GraphModule GraphModule::deep_copy() const {
   GraphModule copy(body_->graph.copy());
   *copy.state() = *copy_state(*state(), twins);
   copy.body_->call_spec = body_->call_spec;
+  copy.body_->traced_inputs = body_->traced_inputs;
   return copy;
 }
 

@@ -60,6 +60,7 @@ ScriptProgram ScriptLowering::run() {
 
 void ScriptLowering::note_classes() {
   if (options_.self_type.empty()) return;
+  if (options_.root) builder_.note_types(*options_.root);
   for (const Node& node : graph_) {
     const NodeMeta* meta = node.meta_or_null();
     if (!meta || meta->modules.empty()) continue;

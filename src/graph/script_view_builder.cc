@@ -56,26 +56,43 @@ ScriptBuilder::ScriptBuilder(const ScriptOptions& options) : options_(options) {
   here_->self = input("self", {.kind = Kind::kClass, .name = options.self_type});
 }
 
-void ScriptBuilder::note_class(const std::string& path, const std::string& class_name) {
-  if (!class_name.empty()) classes_.try_emplace(path, class_name);
-}
+namespace {
 
-void ScriptBuilder::note_classes(const nn::Module& root) {
+template <typename F>
+void for_each_below(const nn::Module& root, const F& f) {
   std::vector<std::pair<std::string, const nn::ModuleState*>> pending = {{"", root.state().get()}};
   while (!pending.empty()) {
     auto [path, state] = std::move(pending.back());
     pending.pop_back();
     for (const nn::ModuleState::Child& child : state->children) {
       std::string child_path = path.empty() ? child.name : path + "." + child.name;
-      note_class(child_path, child.state->class_name);
+      f(child_path, *child.state);
       pending.emplace_back(std::move(child_path), child.state.get());
     }
   }
 }
 
+}  // namespace
+
+void ScriptBuilder::note_class(const std::string& path, const std::string& class_name) {
+  if (!class_name.empty()) types_.try_emplace(path, "__torch__." + class_name);
+}
+
+void ScriptBuilder::note_classes(const nn::Module& root) {
+  for_each_below(root, [&](const std::string& path, const nn::ModuleState& module) {
+    note_class(path, module.class_name);
+  });
+}
+
+void ScriptBuilder::note_types(const nn::Module& root) {
+  for_each_below(root, [&](const std::string& path, const nn::ModuleState& module) {
+    if (module.qualified_class.starts_with("__torch__.")) types_.try_emplace(path, module.qualified_class);
+  });
+}
+
 ScriptType ScriptBuilder::class_type(const std::string& path) const {
-  auto known = classes_.find(path);
-  return {.kind = Kind::kClass, .name = "__torch__." + (known == classes_.end() ? "Module" : known->second)};
+  auto known = types_.find(path);
+  return {.kind = Kind::kClass, .name = known == types_.end() ? "__torch__.Module" : known->second};
 }
 
 // --- where lines go --------------------------------------------------------------------------------------

@@ -75,6 +75,8 @@ class ScriptBuilder {
   // What is known of a module's class; what is known already stays.
   void note_class(const std::string& path, const std::string& class_name);
   void note_classes(const nn::Module& root);
+  // The types of modules that were traced.
+  void note_types(const nn::Module& root);
 
   // --- lines ---
 
@@ -113,8 +115,8 @@ class ScriptBuilder {
   ScriptBlock* here_;
   const Node* origin_ = nullptr;
   std::string source_;
-  std::unordered_map<std::string, std::string> classes_;
-  std::unordered_map<std::string, int64_t> calls_;  // of each module so far
+  std::unordered_map<std::string, std::string> types_;  // by the module's path
+  std::unordered_map<std::string, int64_t> calls_;      // of each module so far
 };
 
 // The program's lines with the calls of modules opened up, or as graphs of their own.

@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "io/traced_inputs.h"
 #include "weft/base/error.h"
 #include "weft/base/json.h"
 #include "weft/graph/parse.h"
@@ -50,6 +51,7 @@ class Writer {
     }
     note["attributes"] = std::move(attributes);
     note["graphs"] = std::move(graphs);
+    if (!module.traced_inputs().empty()) note["traced_inputs"] = describe_inputs(module.traced_inputs());
     if (const std::optional<CallSpec>& spec = module.call_spec()) {
       Json::Array names;
       for (const std::string& name : spec->argument_names) names.emplace_back(name);
@@ -73,7 +75,8 @@ class Writer {
 
 // --- reading ---------------------------------------------------------------------------------------------
 
-GraphModule read(const Json& note, const SafeTensors& file, const std::string& prefix) {
+GraphModule read(const Json& note, const SafeTensors& file, const std::string& prefix,
+                 const LoadOptions& options) {
   GraphModule::Attributes attributes;
   for (const Json& entry : note.at("attributes").as_array()) {
     const std::string& path = entry.at("path").as_string();
@@ -82,7 +85,7 @@ GraphModule read(const Json& note, const SafeTensors& file, const std::string& p
     attributes.emplace_back(path, tensor);
   }
   for (const auto& [path, inner] : note.at("graphs").as_object()) {
-    GraphModule module = read(inner, file, prefix + path + "/");
+    GraphModule module = read(inner, file, prefix + path + "/", options);
     attributes.emplace_back(path, Value(Ref<ValueObject>(module.callable())));
   }
   GraphModule module(attributes, parse_graph(note.at("graph").as_string()), note.at("class").as_string());
@@ -95,12 +98,16 @@ GraphModule read(const Json& note, const SafeTensors& file, const std::string& p
     spec.result = TreeSpec::from_json(call->at("result").as_string());
     module.set_call_spec(std::move(spec));
   }
+  if (const Json* inputs = note.find("traced_inputs")) {
+    module.set_traced_inputs(read_inputs(*inputs));
+    if (options.restore_shapes) restore_shapes(module);
+  }
   return module;
 }
 
-GraphModule read(const SafeTensors& file, std::string_view source) {
+GraphModule read(const SafeTensors& file, std::string_view source, const LoadOptions& options) {
   for (const auto& [key, text] : file.metadata)
-    if (key == kNote) return read(Json::parse(text, fmt::format("{}: {}", source, kNote)), file, "");
+    if (key == kNote) return read(Json::parse(text, fmt::format("{}: {}", source, kNote)), file, "", options);
   throw FormatError(
       fmt::format("{}: there is no graph in it (no note '{}'); it may hold tensors only", source, kNote));
 }
@@ -112,9 +119,11 @@ void save_graph_module(const GraphModule& module, const std::string& path) {
   save_safetensors(Writer().file(module), path);
 }
 
-GraphModule load_graph_module(const std::string& path) { return read(load_safetensors(path), path); }
-GraphModule parse_graph_module(std::string_view bytes, std::string_view source) {
-  return read(parse_safetensors(bytes, source), source);
+GraphModule load_graph_module(const std::string& path, const LoadOptions& options) {
+  return read(load_safetensors(path), path, options);
+}
+GraphModule parse_graph_module(std::string_view bytes, std::string_view source, const LoadOptions& options) {
+  return read(parse_safetensors(bytes, source), source, options);
 }
 
 }  // namespace weft

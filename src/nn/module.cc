@@ -99,22 +99,32 @@ std::optional<Value> find_own(const ModuleState& state, std::string_view name) {
 
 }  // namespace
 
-Value Module::find(std::string_view path) const {
+std::optional<Value> Module::try_find(std::string_view path) const {
   const ModuleState* state = state_.get();
-  std::string_view rest = path;
-  while (true) {
-    size_t dot = rest.find('.');
-    std::string_view name = rest.substr(0, dot);
+  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
+    const ModuleState::Child* child = find_child(*state, path.substr(0, dot));
+    if (!child) return std::nullopt;
+    state = child->state.get();
+    path = path.substr(dot + 1);
+  }
+  if (std::optional<Value> own = find_own(*state, path)) return own;
+  const ModuleState::Child* child = find_child(*state, path);
+  if (!child || !child->callable) return std::nullopt;
+  return Ref<ValueObject>(child->callable);
+}
+
+Value Module::find(std::string_view path) const {
+  if (std::optional<Value> found = try_find(path)) return *std::move(found);
+  const ModuleState* state = state_.get();
+  for (std::string_view rest = path;;) {
+    const size_t dot = rest.find('.');
+    const std::string_view name = rest.substr(0, dot);
     const ModuleState::Child* child = find_child(*state, name);
-    if (dot == std::string_view::npos) {
-      if (std::optional<Value> own = find_own(*state, name)) return *own;
-      if (child && child->callable) return Ref<ValueObject>(child->callable);
-      if (child)
-        unsupported("'{}' cannot be called by name: its forward takes or gives types that no Value holds",
-                    path);
-    }
     require(child != nullptr, "there is no '{}' in '{}' (looking for '{}'); there are [{}]", name,
             state->class_name.empty() ? "Module" : state->class_name, path, names_in(*state));
+    if (dot == std::string_view::npos)
+      unsupported("'{}' cannot be called by name: its forward takes or gives types that no Value holds",
+                  path);
     state = child->state.get();
     rest = rest.substr(dot + 1);
   }
@@ -202,18 +212,34 @@ void Module::requires_grad(bool wanted) {
   for (const Tensor& parameter : parameters()) parameter.set_requires_grad(wanted);
 }
 
+namespace {
+
+// All parameters and buffers, whether they are saved or not.
+std::vector<Tensor> all_tensors(ModuleState& root) {
+  std::vector<Tensor> all;
+  walk(root, "", [&](ModuleState& state, const std::string&) {
+    for (const auto& [name, tensor] : state.parameters)
+      if (tensor.defined()) all.push_back(tensor);
+    for (const ModuleState::Buffer& buffer : state.buffers)
+      if (buffer.tensor.defined()) all.push_back(buffer.tensor);
+  });
+  return all;
+}
+
+}  // namespace
+
 void Module::to(DType dtype) {
   require(is_floating(dtype) || is_complex(dtype), "to: expected a floating or complex dtype, but got {}",
           dtype_name(dtype));
   NoGrad no_grad;
-  for (const auto& entry : state_dict())
-    if (is_differentiable(entry.second.dtype())) replace_contents(entry.second, entry.second.to(dtype));
+  for (const Tensor& tensor : all_tensors(*state_))
+    if (is_differentiable(tensor.dtype())) replace_contents(tensor, tensor.to(dtype));
 }
 
 void Module::to(Device device) {
   NoGrad no_grad;
-  for (const auto& entry : state_dict())
-    replace_contents(entry.second, weft::to(entry.second, std::nullopt, std::nullopt, device));
+  for (const Tensor& tensor : all_tensors(*state_))
+    replace_contents(tensor, weft::to(tensor, std::nullopt, std::nullopt, device));
 }
 
 uint64_t Module::register_forward_pre_hook(ModuleState::PreHook hook) {

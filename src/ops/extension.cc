@@ -12,6 +12,17 @@ Tensor make_extension(Ref<Extension> extension, const Tensor& like) {
   return Tensor(std::move(impl));
 }
 
+std::string_view layout_of(const Tensor& tensor) {
+  const Extension* extension = extension_of(tensor);
+  return extension ? extension->layout() : "strided";
+}
+
+Tensor dense_form(const Tensor& tensor) {
+  const Extension* extension = extension_of(tensor);
+  std::optional<Tensor> dense = extension ? extension->to_dense() : std::nullopt;
+  return dense ? dense_form(*dense) : tensor;
+}
+
 namespace {
 
 template <typename F>

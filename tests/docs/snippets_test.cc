@@ -112,6 +112,17 @@ TEST(CapturePage, SymbolicTraceAndTrace) {
   TracedModule traced = trace(net, randn({2, 8}));
   Tensor again = traced(randn({5, 8}));
   EXPECT_EQ(again.size(0), 5);
+
+  std::string text = traced.graph_text(), inlined = traced.graph_text({.inline_calls = true});
+  std::string code = traced.code();
+  EXPECT_THAT(text, ::testing::HasSubstr("prim::CallMethod[name=\"forward\"](%fc1, %x)"));
+  EXPECT_THAT(inlined, ::testing::HasSubstr("aten::linear"));
+  EXPECT_THAT(code, ::testing::StartsWith("def forward(self,\n    x: Tensor) -> Tensor:\n"));
+
+  traced.set_attribute("fc1.weight", zeros({16, 8}).set_requires_grad());
+  traced.reconstruct(traced.forward_method().graph_module().deep_copy());
+  Tensor last_layer_of_bias = net.fc2(relu(net.fc1.find("bias").to_tensor()));
+  EXPECT_TRUE(close(traced(randn({1, 8})), last_layer_of_bias.view({1, 4}), 1e-6, 1e-6));
 }
 
 }  // namespace

@@ -31,6 +31,39 @@ TEST(ModuleTest, NamesInOrder) {
   EXPECT_STREQ(Net::argument_names(), "x");
 }
 
+struct NoForward : nn::Module {
+  Tensor weight = parameter("weight", ones({2}));
+};
+
+TEST(ModuleTest, PathsLeadToWhatIsThere) {
+  struct Holder : nn::Module {
+    NoForward part = child("part", NoForward());
+    Net net = child("net", Net());
+    Holder() { attribute("number", 5); }
+  } holder;
+  EXPECT_TRUE(holder.try_find("part.weight")->to_tensor().is_same(holder.part.weight));
+  EXPECT_TRUE(holder.try_find("net.tail.1.weight").has_value());
+  EXPECT_NE(callable_in(*holder.try_find("net.tail")), nullptr);
+  EXPECT_EQ(*holder.try_find("number"), Value(5));
+  for (const char* path : {"", "weight", "part", "part.height", "net.tail.2.weight", "number.part", "net."}) {
+    EXPECT_FALSE(holder.try_find(path).has_value()) << path;
+    EXPECT_ERROR(holder.find(path), "");
+  }
+  EXPECT_ERROR(holder.find("net.tail.2.weight"),
+               "there is no '2' in 'Sequential' (looking for 'net.tail.2.weight')");
+  EXPECT_UNSUPPORTED(holder.find("part"), "'part' cannot be called by name");
+}
+
+TEST(ModuleTest, ToReachesBuffersThatAreNotSaved) {
+  struct Unsaved : nn::Module {
+    Tensor scale = buffer("scale", ones({1}), false);
+  } module;
+  module.to(kFloat64);
+  EXPECT_EQ(module.scale.dtype(), kFloat64);
+  module.to(Device(DeviceType::kSim));
+  EXPECT_EQ(module.scale.device(), Device(DeviceType::kSim));
+}
+
 TEST(ModuleTest, CopiesShareAndStateLoads) {
   Net a, b;
   Net copy = a;

@@ -121,10 +121,10 @@ TEST(TestTracer, test_traced_module_cuda) {
   Tensor weight = traced.find("submodule.0.weight").to_tensor();
   Tensor before = traced(x);
   Tensor fresh = randn({5, 5}).set_requires_grad();
-  traced.set_tensor("submodule.0.weight", fresh);
+  traced.set_attribute("submodule.0.weight", fresh);
   EXPECT_TRUE(traced.find("submodule.0.weight").to_tensor().is_same(fresh));
   EXPECT_FALSE(testing::close(traced(x), before));
-  EXPECT_ERROR(traced.set_tensor("submodule.0.weight", {}), "not removed");
+  EXPECT_ERROR(traced.set_attribute("submodule.0.weight", Tensor()), "not removed");
   EXPECT_ERROR(callable_in(traced.find("submodule.0"))->call(ValueList{x}),
                "Trace submodules cannot be called.");
 

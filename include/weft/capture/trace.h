@@ -1,13 +1,15 @@
 #pragma once
 
+#include "weft/capture/compilation_unit.h"
 #include "weft/capture/make_graph.h"
+#include "weft/capture/traced.h"
 
 // trace: runs a function or a module once on example inputs and records what it did, as a graph that runs on
 // other inputs. Sizes that the program reads become part of the graph; C++ control flow does not.
 //
 //   TracedModule traced = trace(net, {x});
 //   Tensor y = traced(other);
-//   std::cout << script_text(traced.method("forward").graph_module());
+//   std::cout << traced.graph_text() << traced.code();
 
 namespace weft {
 
@@ -34,8 +36,10 @@ struct TraceOptions {
   Kwargs example_kwarg_inputs = {};
   // trace_module: the inputs of each method are a dictionary of its arguments by name.
   bool example_inputs_is_kwarg = false;
-  // Keeps the example inputs with the result.
+  // Keeps the example inputs with the result, under the name of the method.
   bool store_inputs = true;
+  // Where the result gets its name, and the types of a module theirs.
+  CompilationUnit compilation_unit = CompilationUnit::process_wide();
   // Has no effect; warns.
   std::optional<bool> optimize = std::nullopt;
   // The names of the arguments with their defaults: "x, scale = 2".
@@ -44,83 +48,10 @@ struct TraceOptions {
   std::string name = "forward";
 };
 
-// A recorded function. Copies are handles.
-class TracedFunction {
- public:
-  TracedFunction(std::string name, GraphModule module, ValueFunction original, std::optional<Value> inputs);
-  // What stands for a function while tracing is switched off: calls run the function itself.
-  static TracedFunction untraced(std::string name, ValueFunction original, std::string arg_names);
-
-  Value call(Args args, const Kwargs& kwargs = {}) const;
-  Value call(std::initializer_list<Value> args, const Kwargs& kwargs = {}) const {
-    return call(Args(args.begin(), args.size()), kwargs);
-  }
-  // The one tensor that it gives.
-  template <typename... A>
-  Tensor operator()(const A&... args) const {
-    return from_value<Tensor>(call({to_value(args)...}));
-  }
-  const std::string& name() const noexcept { return name_; }
-  Graph& graph() const noexcept { return module_.graph(); }
-  const GraphModule& graph_module() const noexcept { return module_; }
-  ValueFunction function() const { return is_recorded() ? module_.function() : original_; }
-  // False while tracing is switched off: then the graph is empty.
-  bool is_recorded() const noexcept { return !untraced_names_; }
-  // What was traced: other captures may take it instead of the recording.
-  const ValueFunction& original() const noexcept { return original_; }
-  // The example inputs, unless they were not to be kept.
-  const std::optional<Value>& example_inputs() const noexcept { return inputs_; }
-
- private:
-  std::string name_;
-  GraphModule module_;
-  ValueFunction original_;
-  std::optional<Value> inputs_;
-  std::optional<ArgumentNames> untraced_names_;
-};
-
-// Recorded methods of a module, with its parameters, buffers and children (shared, not copied) and nothing
-// else of it. Copies are handles.
-class TracedModule : public nn::Module {
- public:
-  explicit TracedModule(const nn::Module& original);
-  // What stands for a module while tracing is switched off: the module itself, with its own code.
-  static TracedModule untraced(const nn::Module& original);
-
-  const TracedFunction& method(std::string_view name) const;
-  std::vector<std::string> method_names() const;
-  void add_method(TracedFunction method) const;
-  bool has(std::string_view path) const;
-  // Puts another tensor in the place of a parameter or buffer; the methods run with it.
-  void set_tensor(std::string_view path, const Tensor& tensor) const;
-  // Replaces what a path leads to, for all methods: set_attribute("fc.weight", weight).
-  void set_attribute(std::string_view path, Value value) const;
-  // Always an error: the graphs name what is there.
-  [[noreturn]] void delete_attribute(std::string_view path) const;
-
-  // An error during a trace of something that this is no part of.
-  Value call(Args args, const Kwargs& kwargs = {}) const;
-  Value call(std::initializer_list<Value> args, const Kwargs& kwargs = {}) const {
-    return call(Args(args.begin(), args.size()), kwargs);
-  }
-  template <typename... A>
-  Tensor operator()(const A&... args) const {
-    return from_value<Tensor>(call({to_value(args)...}));
-  }
-  Graph& graph() const { return method("forward").graph(); }
-  Ref<Callable> callable() const;
-  ValueFunction function() const { return method("forward").function(); }
-  const std::string& original_name() const { return state()->class_name; }
-  // "Net(\n  original_name=Net\n  (fc): Linear(original_name=Linear)\n)"
-  std::string to_string() const;
-
- private:
-  std::shared_ptr<std::vector<TracedFunction>> methods_;
-};
-
 // Whether this thread is recording a trace.
 bool is_tracing();
-// Traces of this process: with tracing off `trace` gives back what it is given. WEFT_TRACE=0 switches it off.
+// Traces of this process: with tracing off `trace` gives back what it is given. It begins as the environment
+// has it (TraceSwitches).
 void set_tracing_enabled(bool enabled);
 bool is_tracing_enabled();
 
@@ -140,12 +71,13 @@ struct BoundMethod {
 };
 
 TracedFunction trace_function(const ValueFunction& f, const Value& inputs, TraceOptions options);
-// The arguments of each method, in a dictionary by its name; `options.check_inputs` are dictionaries of the
-// same kind.
-TracedModule trace_methods(const nn::Module& module, const std::vector<BoundMethod>& methods,
-                           const Value& inputs, const TraceOptions& options);
+// Traces methods of a module into what was made from it. The arguments of each method are in a dictionary by
+// its name; `options.check_inputs` are dictionaries of the same kind.
+void trace_methods(TracedModule& traced, const nn::Module& module, const std::vector<BoundMethod>& methods,
+                   const Value& inputs, const TraceOptions& options);
 // One method, by its own inputs.
-TracedModule trace_forward(const BoundMethod& forward, const Value& inputs, TraceOptions options);
+void trace_forward(TracedModule& traced, const BoundMethod& forward, const Value& inputs,
+                   TraceOptions options);
 // Warns that there is nothing to do.
 void warn_of_traced_module();
 
@@ -159,6 +91,20 @@ BoundMethod forward_of(const M& module) {
   const char* names = "";
   if constexpr (requires { M::argument_names(); }) names = M::argument_names();
   return {module, "forward", [call](Args args) { return call->call(args); }, names};
+}
+
+template <typename Class>
+Class traced_forward(const BoundMethod& forward, const Value& inputs, TraceOptions options) {
+  Class traced(forward.module);
+  trace_forward(traced, forward, inputs, std::move(options));
+  return traced;
+}
+template <typename Class>
+Class traced_methods(const nn::Module& module, const std::vector<BoundMethod>& methods, const Value& inputs,
+                     const TraceOptions& options) {
+  Class traced(module);
+  trace_methods(traced, module, methods, inputs, options);
+  return traced;
 }
 }  // namespace detail
 
@@ -185,34 +131,36 @@ BoundMethod method(const M& module, R (M::*pointer)(A...) const, std::string nam
 }
 
 // Example inputs: a tuple or list of the arguments, or a single tensor or dictionary. They may be left out
-// where the options have arguments by name.
-template <typename F>
+// where the options have arguments by name. A module becomes a `Class`: TracedModule, or one derived from it
+// that is made from a module in the same way. What is traced already is given back as it is.
+template <typename Class = TracedModule, typename F>
 auto trace(F f, const Value& inputs = {}, TraceOptions options = {}) {
-  if constexpr (std::is_same_v<F, TracedModule>) {
+  static_assert(std::is_base_of_v<TracedModule, Class>);
+  if constexpr (std::is_base_of_v<TracedModule, F>) {
     warn_of_traced_module();
     return f;
   } else if constexpr (std::is_same_v<F, BoundMethod>) {
     require(f.name == "forward",
             "trace doesn't support compiling individual module's functions.\nPlease use trace_module");
-    return trace_forward(f, inputs, std::move(options));
+    return detail::traced_forward<Class>(f, inputs, std::move(options));
   } else if constexpr (std::is_base_of_v<nn::Module, F>) {
-    return trace_forward(detail::forward_of(f), inputs, std::move(options));
+    return detail::traced_forward<Class>(detail::forward_of(f), inputs, std::move(options));
   } else {
     return trace_function(as_value_function(std::move(f)), inputs, std::move(options));
   }
 }
 
 // Inputs: a dictionary with the arguments of each method by its name.
-template <typename M>
-TracedModule trace_module(const M& module, const Value& inputs, const TraceOptions& options = {}) {
+template <typename Class = TracedModule, typename M>
+Class trace_module(const M& module, const Value& inputs, const TraceOptions& options = {}) {
   if constexpr (std::is_base_of_v<nn::Module, M>)
-    return trace_methods(module, {detail::forward_of(module)}, inputs, options);
+    return detail::traced_methods<Class>(module, {detail::forward_of(module)}, inputs, options);
   else fail("expected torch.nn.Module as the first argument");
 }
-template <typename M>
-TracedModule trace_module(const M& module, const std::vector<BoundMethod>& methods, const Value& inputs,
-                          const TraceOptions& options = {}) {
-  return trace_methods(module, methods, inputs, options);
+template <typename Class = TracedModule, typename M>
+Class trace_module(const M& module, const std::vector<BoundMethod>& methods, const Value& inputs,
+                   const TraceOptions& options = {}) {
+  return detail::traced_methods<Class>(module, methods, inputs, options);
 }
 
 }  // namespace weft

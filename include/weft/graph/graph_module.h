@@ -46,6 +46,10 @@ class GraphModule : public nn::Module {
   void delete_unused_attributes() const;
   const std::optional<CallSpec>& call_spec() const noexcept;
   void set_call_spec(CallSpec spec) const;
+  // What it was traced with, by the name of the method: a tuple, or a dictionary of arguments by name. Files
+  // keep types and sizes of it; tensors that come from one have no data.
+  const Dict& traced_inputs() const noexcept;
+  void set_traced_inputs(Dict inputs) const;
 
   // Runs the graph: one value for each placeholder, or for each argument where there is a CallSpec.
   Value call(Args args, const Kwargs& kwargs = {}) const;

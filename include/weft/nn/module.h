@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <typeinfo>
 #include <utility>
@@ -33,7 +34,8 @@ struct ModuleState {
   };
   std::vector<Child> children;
   std::vector<std::pair<std::string, Value>> attributes;  // anything else that has a name
-  // The C++ type, without and with its namespaces; empty until its owner or a capture tells.
+  // The C++ type, without and with its namespaces; empty until its owner or a capture tells. Of a part of a
+  // traced module the second is the TorchScript type: "__torch__.___torch_mangle_0.Linear".
   std::string class_name, qualified_class;
   bool training = true;
   uint64_t version = 0;  // goes up when something by a name is replaced
@@ -159,6 +161,8 @@ class Module {
   // What the path leads to: a parameter or buffer, an attribute, a child as a function. An error that lists
   // what is there instead.
   Value find(std::string_view path) const;
+  // The same; nothing where `find` has an error.
+  std::optional<Value> try_find(std::string_view path) const;
 
   // Parameters and persistent buffers by name.
   NamedTensors state_dict() const;

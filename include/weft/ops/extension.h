@@ -18,6 +18,11 @@ class Extension : public TensorBox {
   // The tensors inside, and an extension of the same kind around others: how graphs take it apart.
   virtual std::vector<Tensor> inner() const = 0;
   virtual Ref<Extension> with_inner(std::vector<Tensor> inner) const = 0;
+  // How its elements lie in memory. Any word but "strided" makes them opaque: only the kind itself reads
+  // them.
+  virtual std::string_view layout() const { return "strided"; }
+  // Its elements as an ordinary tensor: dequantised, unpacked. Nothing where the kind has no such form.
+  virtual std::optional<Tensor> to_dense() const { return std::nullopt; }
 };
 
 // A tensor that stands for `extension`, with the sizes, type and device of `like`.
@@ -28,6 +33,11 @@ T* extension_of(const Tensor& tensor) {
   bool is_extension = tensor.defined() && (tensor.impl()->flags() & layer::kExtension);
   return is_extension ? dynamic_cast<T*>(tensor.impl()->box.get()) : nullptr;
 }
+
+// "strided", or what the extension says.
+std::string_view layout_of(const Tensor& tensor);
+// The dense form, of an extension inside of another one too; the tensor itself where there is none.
+Tensor dense_form(const Tensor& tensor);
 
 // Calls `op` with every argument of extension kind T replaced by `inner(extension)`, lists included.
 template <typename T, typename Inner>

@@ -1,0 +1,90 @@
+// Files of graph modules: what they keep beside the graph, and what is refused.
+#include "weft/io/graph_file.h"
+
+#include <gmock/gmock.h>
+
+#include "support/expect_error.h"
+#include "support/tensors.h"
+#include "weft/base/json.h"
+#include "weft/graph/script_view.h"
+#include "weft/io/safetensors.h"
+#include "weft/ops/fake.h"
+
+namespace weft {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+GraphModule adds() {
+  Graph graph;
+  Node &x = graph.placeholder("x"), &y = graph.placeholder("y");
+  graph.output(value_of(graph.call_function("aten::add.Tensor", {value_of(x), value_of(y)})));
+  return GraphModule(std::move(graph));
+}
+
+TEST(GraphFile, KeepsTypesOfTracedInputs) {
+  GraphModule module = adds();
+  EXPECT_THAT(graph_module_bytes(module), Not(HasSubstr("traced_inputs")));
+  Tensor x = ones({0, 3}, kInt64), y = ones({3}, kFloat32, {}, Device(DeviceType::kSim, 1)).expand({2, 3});
+  module.set_traced_inputs(Dict{{"forward", Value::tuple({x, y})}});
+  std::string bytes = graph_module_bytes(module);
+  GraphModule loaded = parse_graph_module(bytes);
+  EXPECT_EQ(graph_module_bytes(loaded), bytes);
+  ValueList back = loaded.traced_inputs().at("forward").elements();
+  ASSERT_EQ(back.size(), 2u);
+  EXPECT_EQ(back[0].tensor_ref().dtype(), kInt64);
+  EXPECT_EQ(back[0].tensor_ref().plain_numel(), 0);
+  EXPECT_EQ(back[1].tensor_ref().device(), Device(DeviceType::kSim, 1));
+  EXPECT_EQ(back[1].tensor_ref().strides()[0], 0);
+  for (const Value& tensor : back) EXPECT_TRUE(is_fake(tensor.tensor_ref()));
+  EXPECT_THAT(script_text(parse_graph_module(bytes, "f", {.restore_shapes = true})),
+              StartsWith("graph(%x : Long(0, 3, strides=[3, 1], requires_grad=0, device=cpu),\n"));
+  EXPECT_EQ(graph_module_bytes(loaded.deep_copy()), bytes);
+
+  // By name, and one that is not in order.
+  module.set_traced_inputs(Dict{{"forward", Dict{{"y", ones({2})}, {"x", ones({1}, kFloat64)}}}});
+  EXPECT_THAT(script_text(parse_graph_module(graph_module_bytes(module), "f", {.restore_shapes = true})),
+              StartsWith("graph(%x : Double(1, strides=[1], requires_grad=0, device=cpu),\n"
+                         "      %y : Float(2, strides=[1], requires_grad=0, device=cpu)):\n"));
+  module.set_traced_inputs(Dict{{"forward", Value::tuple({ones({2}), 3})}});
+  EXPECT_ERROR(graph_module_bytes(module), "its inputs have an integer");
+}
+
+// The file of a module with another note of its inputs.
+std::string bytes_with(const std::string& tensors) {
+  GraphModule module = adds();
+  module.set_traced_inputs(Dict{{"forward", Value::tuple({ones({2})})}});
+  SafeTensors file = parse_safetensors(graph_module_bytes(module));
+  for (auto& [key, text] : file.metadata) {
+    Json note = Json::parse(text);
+    note["traced_inputs"]["forward"]["tensors"] = Json::parse(tensors);
+    text = note.to_text();
+  }
+  return safetensors_bytes(file);
+}
+
+TEST(GraphFile, RefusesInputsThatAreNone) {
+  auto tensor = [](const char* dtype, const char* sizes, const char* strides, const char* device,
+                   const char* grad) {
+    return fmt::format(R"([{{"dtype":"{}","sizes":{},"strides":{},"device":"{}","requires_grad":{}}}])",
+                       dtype, sizes, strides, device, grad);
+  };
+  EXPECT_NO_THROW(parse_graph_module(bytes_with(tensor("float32", "[2]", "[1]", "cpu", "true"))));
+  for (const auto& [tensors, words] : std::vector<std::pair<std::string, std::string>>{
+           {"[]", "the arguments of forward are 1 tensors, not 0"},
+           {"[3]", ""},
+           {tensor("float33", "[2]", "[1]", "cpu", "false"), "\"float33\" is no dtype"},
+           {tensor("float32", "[-2]", "[1]", "cpu", "false"), "not negative, but got -2"},
+           {tensor("float32", "[2, 3]", "[1]", "cpu", "false"), "a stride for each size, but got 1 for 2"},
+           {tensor("float32", "[2]", "[\"a\"]", "cpu", "false"), ""},
+           {tensor("float32", "[4611686018427387904, 4]", "[1, 1]", "cpu", "false"), "beyond all memory"},
+           {tensor("float32", "[3]", "[4611686018427387904]", "cpu", "false"), "beyond all memory"},
+           {tensor("float32", "[2]", "[1]", "abacus", "false"), "\"abacus\" is not a device"},
+           {tensor("int64", "[2]", "[1]", "cpu", "true"), "a tensor of int64 cannot require a gradient"}})
+    EXPECT_ERROR_TYPE(FormatError, parse_graph_module(bytes_with(tensors)), words);
+}
+
+}  // namespace
+}  // namespace weft
