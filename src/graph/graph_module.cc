@@ -17,9 +17,11 @@ struct GraphModule::Body {
   Graph graph;
   std::optional<CallSpec> call_spec;
   Dict traced_inputs;
-  // What the last call ran, and the graph's version then.
+  // What the last call ran, with the tensors of which module, and the versions then. Modules made by `over`
+  // share a graph.
   std::mutex mutex;
   std::shared_ptr<const Program> program;
+  std::weak_ptr<const nn::ModuleState> program_owner;
   uint64_t program_version = 0;
 };
 
@@ -153,11 +155,6 @@ GraphModule::GraphModule(const Attributes& attributes, Graph graph, std::string 
 GraphModule GraphModule::over(const nn::Module& owner, const GraphModule& code) {
   GraphModule module(code);
   static_cast<nn::Module&>(module) = owner;
-  {
-    // What was prepared for a run has the tensors of the code's own module.
-    std::lock_guard lock(module.body_->mutex);
-    module.body_->program.reset();
-  }
   // Constants that the code has beside are no part of the owner's state. One whose name the owner has for
   // another tensor, as a constant of other code over it, gets a new name.
   std::map<std::string, std::string> names;
@@ -259,9 +256,10 @@ void GraphModule::set_traced_inputs(Dict inputs) const { body_->traced_inputs = 
 std::shared_ptr<const Program> GraphModule::program() const {
   std::lock_guard lock(body_->mutex);
   uint64_t version = body_->graph.version() + state()->version;
-  if (!body_->program || body_->program_version != version) {
+  if (!body_->program || body_->program_owner.lock() != state() || body_->program_version != version) {
     body_->graph.lint();
     body_->program = std::make_shared<const Program>(body_->graph, *this);
+    body_->program_owner = state();
     body_->program_version = version;
   }
   return body_->program;
