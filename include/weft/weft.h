@@ -55,6 +55,7 @@
 #include "weft/ops/mode.h"
 #include "weft/ops/op_def.h"
 #include "weft/ops/operator.h"
+#include "weft/ops/operator_value.h"
 #include "weft/ops/operators.h"
 #include "weft/ops/overloads.h"
 #include "weft/ops/recorder.h"
@@ -72,6 +73,7 @@
 #include "weft/func/control_flow.h"
 #include "weft/func/func.h"
 #include "weft/func/functionalize.h"
+#include "weft/func/out_dtype.h"
 
 // nn: modules, layers, optimizers
 #include "weft/nn/activations.h"

@@ -2,6 +2,7 @@
 
 #include "weft/base/error.h"
 #include "weft/ops/fake.h"
+#include "weft/ops/operator_value.h"
 
 namespace weft {
 namespace {
@@ -129,9 +130,19 @@ Value SymbolicTracer::stand_ins(const Operator& op, Args args, Node& node,
   return Value::tuple(std::move(all));
 }
 
+namespace {
+
+bool runs_functions(Args args) {
+  for (const Value& arg : args)
+    if (arg.is_object() && !operator_in(arg)) return true;
+  return false;
+}
+
+}  // namespace
+
 Value SymbolicTracer::handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) {
   if (!has_stand_ins(args)) return run(args);
-  if (op.def().higher_order)
+  if (op.def().higher_order && runs_functions(args))
     unsupported("symbolic_trace: {} runs functions on tensors, which needs their values", op.name());
   ValueList nodes;
   for (const Value& arg : args) nodes.push_back(as_nodes(arg));

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "autograd/function.h"
+#include "func/functional_function.h"
 #include "func/level.h"
 #include "ops/structured.h"
 #include "ops/view_replay.h"
@@ -118,6 +120,8 @@ const Operator* with_written_results(const Operator& op) {
   return find_operator(fmt::format("{}_functional", op.name()));
 }
 
+Ref<Level> new_functionalize_level();
+
 // --- one call --------------------------------------------------------------------------------------------
 
 class FunctionalCall {
@@ -129,6 +133,7 @@ class FunctionalCall {
     update_all(args_);
     if (const HigherOrder* higher_order = op_.def().higher_order; higher_order && higher_order->branches)
       return over_functions();
+    if (op_.def().higher_order) return custom_function();
     if (op_.info().is_mutable) return mutate();
     if (op_.info().is_view && own(args_[0])) return view(op_);
     return compute();
@@ -209,7 +214,27 @@ class FunctionalCall {
                        [&](const Tensor& t) { return Value(wrap_value(position_, t)); });
   }
 
-  static Value run_function(const Position& position, std::string_view name, Callable& function, Args given) {
+  Value custom_function() const {
+    autograd::AppliedFunction& applied = autograd::applied_function(args_);
+    auto below = make_ref<autograd::AppliedFunction>(functionalized(applied.function));
+    below->needs = applied.needs;
+    std::vector<Tensor> tensors = autograd::tensors_in(args_[1]);
+    const Value inner[] = {Value(Ref<ValueObject>(below)), unwrapped(args_[1])};
+    std::vector<Tensor> results = autograd::tensors_in(call_below(op_, inner));
+    for (Tensor& result : results) {
+      Tensor own = autograd::own_tensor_for(result, {&tensors});
+      if (!result.defined() || !any_own(args_)) continue;
+      result = own.is_same(result) ? wrap_value(position_, result) : own;
+    }
+    applied.context = below->context.translated(
+        [&](const Tensor& own) { return autograd::own_tensor_for(own, {&tensors, &results}); });
+    return Value::list_of(results);
+  }
+
+  // Levels may have come and gone since the operator was called: the function has a level of its own.
+  static Value run_function(Position position, std::string_view name, Callable& function, Args given) {
+    std::optional<LevelEntry> entry;
+    if (position.level) position.level = entry.emplace(new_functionalize_level()).level();
     ValueList wrapped;
     for (const Value& value : given)
       wrapped.push_back(map_tensors(value, [&](const Tensor& t) { return Value(wrap_value(position, t)); }));
@@ -510,6 +535,16 @@ class FunctionalizeLevel final : public Level {
   const char* name() const override { return "functionalize"; }
 };
 
+}  // namespace
+}  // namespace func
+
+namespace {
+Ref<Level> new_functionalize_level() { return make_ref<func::FunctionalizeLevel>(); }
+}  // namespace
+
+namespace func {
+namespace {
+
 // The wrappers of a call's arguments; an argument that is given twice has one wrapper.
 Tensors wrap_inputs(const Position& position, const Tensors& inputs) {
   Tensors wrapped;
@@ -517,12 +552,14 @@ Tensors wrap_inputs(const Position& position, const Tensors& inputs) {
     auto same = std::find_if(inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(i),
                              [&](const Tensor& earlier) { return earlier.is_same(inputs[i]); });
     auto at = static_cast<size_t>(same - inputs.begin());
-    wrapped.push_back(at < i ? wrapped[at] : wrap_value(position, inputs[i]));
+    if (!inputs[i].defined()) wrapped.emplace_back();
+    else wrapped.push_back(at < i ? wrapped[at] : wrap_value(position, inputs[i]));
   }
   return wrapped;
 }
 
 void write_back(const Tensor& input, const Tensor& wrapper) {
+  if (!wrapper.defined()) return;
   FunctionalBox& box = functional_box(wrapper);
   if (box.metadata_changed)
     unsupported(
@@ -538,7 +575,8 @@ Tensor unwrap_result(const Tensor& result, const Tensors& wrapped, const Tensors
   if (!is_functional(result)) return result;
   FunctionalBox& box = functional_box(result);
   for (size_t i = 0; i < wrapped.size(); ++i)
-    if (functional_box(wrapped[i]).memory == box.memory) return replay_view(box.steps, inputs[i]);
+    if (wrapped[i].defined() && functional_box(wrapped[i]).memory == box.memory)
+      return replay_view(box.steps, inputs[i]);
   return box.live_value();
 }
 
@@ -547,7 +585,7 @@ Tensor unwrap_result(const Tensor& result, const Tensors& wrapped, const Tensors
 Transformed functionalize_of(Fn f) {
   return Transformed([f = std::move(f)](const Tensors& inputs) {
     Tensors wrapped, results;
-    LevelEntry entry(make_ref<FunctionalizeLevel>());
+    LevelEntry entry(new_functionalize_level());
     Position position{layer::kLevels, entry.level()};
     wrapped = wrap_inputs(position, inputs);
     results = f(wrapped);

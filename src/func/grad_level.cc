@@ -81,7 +81,7 @@ std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs) {
             wrapped_results.size());
     autograd::BackwardRun run;
     run.retain_graph = true;
-    run.inherit_grad_mode = true;
+    run.inherit_state = true;
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (!wrapped_results[i].requires_grad() || !gradients[i].defined()) continue;
       run.roots.push_back(autograd::gradient_edge(wrapped_results[i]));
