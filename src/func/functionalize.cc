@@ -7,6 +7,7 @@
 #include "autograd/function.h"
 #include "func/functional_function.h"
 #include "func/level.h"
+#include "ops/hidden_writes.h"
 #include "ops/structured.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
@@ -134,6 +135,8 @@ class FunctionalCall {
     if (const HigherOrder* higher_order = op_.def().higher_order; higher_order && higher_order->branches)
       return over_functions();
     if (op_.def().higher_order) return custom_function();
+    if (const Operator* open = openly_writing(op_, args_); open && owns_written(*open))
+      return FunctionalCall(position_, *open, args_).run();
     if (op_.info().is_mutable) return mutate();
     if (op_.info().is_view && own(args_[0])) return view(op_);
     return compute();
@@ -169,6 +172,12 @@ class FunctionalCall {
     return inner;
   }
 
+  // Whether all that `op` writes to is ours. A foreign tensor is written to below.
+  bool owns_written(const Operator& op) const {
+    for (size_t i = 0; i < args_.size(); ++i)
+      if (op.info().written[i] && !own(args_[i])) return false;
+    return true;
+  }
   bool any_own(Args args) const {
     return std::any_of(args.begin(), args.end(), [&](const Value& value) {
       return own(value) || (value.is_sequence() && any_own(Args(value.elements())));
