@@ -63,6 +63,15 @@ bool SymbolicTracer::has_stand_ins(Args args) const {
   return false;
 }
 
+// What is done with parameters and buffers is part of the program: they change after the trace.
+bool SymbolicTracer::uses_root(Args args) const {
+  for (const Value& arg : args) {
+    if (arg.is_tensor() && is_owned_by_root(arg.tensor_ref())) return true;
+    if (arg.is_sequence() && uses_root(Args(arg.elements()))) return true;
+  }
+  return false;
+}
+
 SymInt SymbolicTracer::number(Node& node, std::string_view what) {
   SymInt value = env_->create_unbacked_int(std::string(what));
   track(value, node);
@@ -141,7 +150,7 @@ bool runs_functions(Args args) {
 }  // namespace
 
 Value SymbolicTracer::handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) {
-  if (!has_stand_ins(args)) return run(args);
+  if (!has_stand_ins(args) && !uses_root(args)) return run(args);
   if (op.def().higher_order && runs_functions(args))
     unsupported("symbolic_trace: {} runs functions on tensors, which needs their values", op.name());
   ValueList nodes;
