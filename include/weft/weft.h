@@ -119,5 +119,6 @@
 #include "weft/capture/verify.h"
 
 // io: files
+#include "weft/io/folder.h"
 #include "weft/io/graph_file.h"
 #include "weft/io/safetensors.h"
