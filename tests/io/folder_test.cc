@@ -60,7 +60,7 @@ TEST(CppText, ConstantsReadBackAsTheyAre) {
   EXPECT_EQ(cpp_int(int64_t{1} << 40), "int64_t{1099511627776}");
   EXPECT_EQ(cpp_int(INT64_MIN), "INT64_MIN");
   EXPECT_EQ(cpp_string("a\"b\\c\n\x01"
-                       "2??/"),
+                       "2?\?/"),
             R"("a\"b\\c\n\0012\077\077/")");
 }
 
