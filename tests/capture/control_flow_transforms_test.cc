@@ -355,6 +355,37 @@ TEST(Batches, OfGradients) {
   EXPECT_TRUE(close(func::grad(total)(starts), expected, 1e-9, 1e-9));
 }
 
+TEST(ControlFlow, GradientsOfWhatBranchesAndBodiesCloseOver) {
+  auto branches = [](const Tensor& x, const Tensor& w) {
+    return func::cond(
+               x.sum() > 0, [w](const Tensor& t) { return t * w.exp(); },
+               [](const Tensor& t) { return t.neg(); }, x)
+        .sum();
+  };
+  auto bodies = [](const Tensor& x, const Tensor& w) {
+    return func::map([w](const Tensor& row) { return row.sin() * w.exp(); }, x).sum();
+  };
+  Tensor x = normal({4, 3}).abs(), w = normal({3});
+  for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic}) {
+    GraphModule of_cond = make_graph(func::grad(branches, {0, 1}), {.mode = mode})(x, w);
+    Tensor factor = w.exp().expand({4, 3});
+    expect_close(tensors_in(of_cond.call({x, w})), {factor, (x * w.exp()).sum({0})});
+    expect_close(tensors_in(of_cond.call({-x, w})), {-ones({4, 3}, kFloat64), zeros({3}, kFloat64)});
+    GraphModule of_map = make_graph(func::grad(bodies, {0, 1}), {.mode = mode})(x, w);
+    expect_close(tensors_in(of_map.call({x, w})), {x.cos() * w.exp(), (x.sin() * w.exp()).sum({0})});
+  }
+  // Levels around the operator, in either order.
+  Tensor flag = ones({1}) > 0;
+  auto one = [&](const Tensor& t) {
+    return func::cond(
+        flag, [w](const Tensor& u) { return u * w.exp(); }, [](const Tensor& u) { return u.neg(); }, t);
+  };
+  auto total = [&](const Tensor& all) { return func::vmap(one)(all).sum(); };
+  Tensor factor = w.exp().expand({4, 3}).contiguous();
+  EXPECT_TRUE(close(func::grad(total)(x), factor, 1e-9, 1e-9));
+  EXPECT_TRUE(close(make_graph(func::grad(total))(x)(x), factor, 1e-9, 1e-9));
+}
+
 TEST(ControlFlow, GradientsAreFunctionalised) {
   auto f = [](const Tensor& x) {
     auto step = make_callable([](const Tensor& carry, const Tensor& own) {
