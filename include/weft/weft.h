@@ -56,6 +56,7 @@
 #include "weft/ops/mode.h"
 #include "weft/ops/op_def.h"
 #include "weft/ops/operator.h"
+#include "weft/ops/operator_value.h"
 #include "weft/ops/operators.h"
 #include "weft/ops/overloads.h"
 #include "weft/ops/recorder.h"
@@ -73,6 +74,7 @@
 #include "weft/func/control_flow.h"
 #include "weft/func/func.h"
 #include "weft/func/functionalize.h"
+#include "weft/func/out_dtype.h"
 
 // nn: modules, layers, optimizers
 #include "weft/nn/activations.h"
@@ -122,5 +124,6 @@
 #include "weft/capture/verify.h"
 
 // io: files
+#include "weft/io/folder.h"
 #include "weft/io/graph_file.h"
 #include "weft/io/safetensors.h"

@@ -148,7 +148,7 @@ class Run {
   // Accumulates in place when this run is the only owner of the sum so far.
   Tensor sum_of(const Tensor& held, const Tensor& grad) {
     bool sole = held.impl()->use_count() == 1 && held.storage()->use_count() == 1;
-    if (sole && !run_.create_graph && !run_.inherit_grad_mode && !(held.flags() & ~layer::kKernelDetour) &&
+    if (sole && !run_.create_graph && !run_.inherit_state && !(held.flags() & ~layer::kKernelDetour) &&
         held.is_contiguous() && !grad.impl()->box)
       return held.add_(grad);
     return held.add(grad);
@@ -233,8 +233,10 @@ class Run {
 }  // namespace
 
 std::vector<Tensor> run_backward(const BackwardRun& run) {
-  FullStackScope stack;
-  GradModeScope grad_mode(run.inherit_grad_mode ? layer_state().grad_mode : run.create_graph);
+  LayerStateScope saved;
+  if (run.inherit_state) layer_state().mask |= layer::kLevels;
+  else layer_state().mask = layer::kAll | layer::kNotLayers;
+  GradModeScope grad_mode(run.inherit_state ? layer_state().grad_mode : run.create_graph);
   return Run(run)();
 }
 

@@ -10,9 +10,9 @@ struct BackwardRun {
   std::vector<Edge> inputs;  // whose gradients to return; empty: run into the leaves
   bool retain_graph = false;
   bool create_graph = false;
-  // A tape of a transform level that has ended runs in whatever mode its caller is: the caller's tapes, not
-  // its own, decide what is recorded.
-  bool inherit_grad_mode = false;
+  // A tape of a transform level that has ended runs where its caller is, in its mode and at its layers: the
+  // caller's tapes, not its own, decide what is recorded, and below a recorder nothing is.
+  bool inherit_state = false;
 };
 
 // Runs the tape from `roots` on the calling thread, later calls first. Returns one gradient, possibly

@@ -2,6 +2,7 @@
 
 #include "weft/base/error.h"
 #include "weft/ops/fake.h"
+#include "weft/ops/operator_value.h"
 
 namespace weft {
 namespace {
@@ -58,6 +59,15 @@ bool SymbolicTracer::has_stand_ins(Args args) const {
       return true;
     if (is_symbolic_number(arg) || node_in(arg)) return true;
     if (arg.is_sequence() && has_stand_ins(Args(arg.elements()))) return true;
+  }
+  return false;
+}
+
+// What is done with parameters and buffers is part of the program: they change after the trace.
+bool SymbolicTracer::uses_root(Args args) const {
+  for (const Value& arg : args) {
+    if (arg.is_tensor() && is_owned_by_root(arg.tensor_ref())) return true;
+    if (arg.is_sequence() && uses_root(Args(arg.elements()))) return true;
   }
   return false;
 }
@@ -129,9 +139,19 @@ Value SymbolicTracer::stand_ins(const Operator& op, Args args, Node& node,
   return Value::tuple(std::move(all));
 }
 
+namespace {
+
+bool runs_functions(Args args) {
+  for (const Value& arg : args)
+    if (arg.is_object() && !operator_in(arg)) return true;
+  return false;
+}
+
+}  // namespace
+
 Value SymbolicTracer::handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) {
-  if (!has_stand_ins(args)) return run(args);
-  if (op.def().higher_order)
+  if (!has_stand_ins(args) && !uses_root(args)) return run(args);
+  if (op.def().higher_order && runs_functions(args))
     unsupported("symbolic_trace: {} runs functions on tensors, which needs their values", op.name());
   ValueList nodes;
   for (const Value& arg : args) nodes.push_back(as_nodes(arg));

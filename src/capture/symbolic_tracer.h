@@ -38,6 +38,7 @@ class SymbolicTracer final : public GraphWriter,
   Value unknown_tensor(const Tensor& tensor) override;
   void annotate(Node&, const Value&) override {}
   bool has_stand_ins(Args args) const;
+  bool uses_root(Args args) const;
   bool is_listening() const;
   bool knows_shape(const TensorImpl& tensor) const { return shaped_.contains(tensor.serial()); }
   // What the call gives for the shapes of its arguments; nothing where one is not known.

@@ -9,9 +9,28 @@ namespace weft {
 
 // --- flat functions --------------------------------------------------------------------------------------
 
-FlatFunction::FlatFunction(ValueFunction f, TreeSpec arguments)
+namespace {
+
+// How many functions that are captured whole this thread is inside of.
+thread_local int whole_functions = 0;
+
+struct WholeFunction {
+  explicit WholeFunction(LeavesAs leaves) : is_whole(leaves == LeavesAs::kTuple) {
+    whole_functions += is_whole;
+  }
+  ~WholeFunction() { whole_functions -= is_whole; }
+  WholeFunction(const WholeFunction&) = delete;
+  bool is_whole;
+};
+
+}  // namespace
+
+LeavesAs leaves_of_map() { return whole_functions > 0 ? LeavesAs::kTuple : LeavesAs::kList; }
+
+FlatFunction::FlatFunction(ValueFunction f, TreeSpec arguments, LeavesAs leaves)
     : f_(std::move(f)),
       arguments_(std::move(arguments)),
+      leaves_(leaves),
       result_(std::make_shared<std::optional<TreeSpec>>()) {}
 
 Value FlatFunction::operator()(Args leaves) const {
@@ -19,6 +38,7 @@ Value FlatFunction::operator()(Args leaves) const {
   invariant(leaves.size() == own + lifted_.size(), "{} leaves for a function of {}", leaves.size(),
             own + lifted_.size());
   Value arguments = tree_unflatten(leaves.first(own), arguments_);
+  WholeFunction scope(leaves_);
   Value result;
   if (lifted_.empty()) {
     result = f_(arguments.elements());
@@ -33,7 +53,7 @@ Value FlatFunction::operator()(Args leaves) const {
     require(**result_ == flat.spec, "control flow: the functions give different structures: {}",
             difference(**result_, flat.spec));
   *result_ = flat.spec;
-  return Value::tuple(flat.leaves);
+  return leaves_ == LeavesAs::kTuple ? Value::tuple(flat.leaves) : Value::list(flat.leaves);
 }
 
 namespace func {
@@ -92,18 +112,19 @@ Value cond(const Value& pred, const ValueFunction& on_true, const ValueFunction&
 
 namespace {
 
-int64_t count_of(const ValueList& xs, const char* what) {
+SymInt count_of(const ValueList& xs, const char* what) {
   require(!xs.empty(), "{}: there is nothing to go over", what);
-  std::optional<int64_t> count;
+  std::optional<SymInt> count;
   for (const Value& x : xs) {
     require(x.is_tensor() && x.tensor_ref().dim() > 0,
             "{}: expected tensors with at least one dim to go over, but got {}", what, x.to_string());
-    int64_t own = x.tensor_ref().size(0);
-    require(!count || *count == own, "{}: the first dims of the tensors differ: {} and {}", what,
-            count.value_or(0), own);
+    SymInt own = x.tensor_ref().size(0);
+    require(!count || guard_or(*count == own, true), "{}: the first dims of the tensors differ: {} and {}",
+            what, count.value_or(0).to_string(), own.to_string());
     count = own;
   }
-  require(*count > 0, "{}: the first dim of the tensors is empty, so there is no call to learn from", what);
+  require(guard_or(*count > 0, true),
+          "{}: the first dim of the tensors is empty, so there is no call to learn from", what);
   return *count;
 }
 
@@ -132,12 +153,12 @@ Value map(const ValueFunction& f, const Value& xs, const ValueList& args) {
   size_t mapped = flat.spec.children()[0].num_leaves();
   ValueList flat_xs(flat.leaves.begin(), flat.leaves.begin() + static_cast<ptrdiff_t>(mapped));
   ValueList flat_args(flat.leaves.begin() + static_cast<ptrdiff_t>(mapped), flat.leaves.end());
-  int64_t count = count_of(flat_xs, "map");
-  FlatFunction body(f, flat.spec);
+  SymInt count = count_of(flat_xs, "map");
+  FlatFunction body(f, flat.spec, leaves_of_map());
   Value result;
   if (is_plain()) {
     std::vector<ValueList> rows;
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0, n = count; i < n; ++i) {
       ValueList leaves = slice_of(flat_xs, i);
       leaves.insert(leaves.end(), flat_args.begin(), flat_args.end());
       rows.push_back(body(leaves).elements());

@@ -1,39 +1,64 @@
-// The operators over functions that control flow is made of, and what each layer does with them. A gradient
-// is the same operator over the pullbacks of the functions.
+// The operators over functions that control flow is made of: what they run, and what they give without data.
 #include "func/control_flow.h"
-#include "func/level.h"
-#include "func/vmap_level.h"
+#include "func/control_flow_rules.h"
 #include "ops/table.h"
 #include "weft/autograd/autograd.h"
-#include "weft/autograd/function.h"
 #include "weft/base/error.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/functions.h"
 
 namespace weft {
-namespace {
 
-const Operator& cond_operator();
-const Operator& map_operator();
-const Operator& scan_operator();
-const Operator& while_operator();
+// --- what the rules share ---------------------------------------------------------------------------------
 
-Callable& function_at(Args args, size_t i) {
+Callable& flow::function_at(Args args, size_t i) {
   Callable* function = callable_in(args[i]);
   require(function != nullptr, "control flow: expected a function, but got {}", args[i].kind_name());
   return *function;
 }
 
-ValueList list_at(Args args, size_t i) { return args[i].elements(); }
-Value as_tuple(const Value& value) {
-  return value.is_sequence() ? Value::tuple(value.elements()) : Value::tuple({value});
-}
-Value callable_value(ValueFunction f) { return Value(Ref<ValueObject>(make_closure(std::move(f)))); }
-
-ValueList joined(ValueList a, const ValueList& b) {
+ValueList flow::joined(ValueList a, const ValueList& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
+
+ValueList flow::part(Args values, size_t begin, size_t count) {
+  Args wanted = values.subspan(begin, count);
+  return {wanted.begin(), wanted.end()};
+}
+
+ValueList flow::slices(const ValueList& xs, int64_t i) {
+  ValueList slice;
+  for (const Value& x : xs) slice.emplace_back(select(x.to_tensor(), 0, i));
+  return slice;
+}
+
+std::vector<Tensor> flow::tensors_among(const ValueList& leaves) {
+  std::vector<Tensor> tensors;
+  for (const Value& leaf : leaves)
+    if (leaf.is_tensor()) tensors.push_back(leaf.to_tensor());
+  return tensors;
+}
+
+ValueList flow::with_tensors(ValueList leaves, std::span<const Tensor> tensors) {
+  size_t next = 0;
+  for (Value& leaf : leaves)
+    if (leaf.is_tensor()) leaf = tensors[next++];
+  return leaves;
+}
+
+bool flow::wants_gradient(Args args) {
+  if (!is_grad_enabled()) return false;
+  for (const Value& arg : args) {
+    if (arg.is_tensor() && arg.tensor_ref().requires_grad()) return true;
+    if (arg.is_sequence() && wants_gradient(Args(arg.elements()))) return true;
+  }
+  return false;
+}
+
+namespace {
+
+using namespace flow;
 
 SymInts joined_sizes(const SymInt& first, const Tensor& tensor) {
   SymInts sizes;
@@ -46,212 +71,24 @@ bool truth(const Value& pred) {
   return pred.is_tensor() ? pred.to_tensor().item().to_bool() : pred.to_bool();
 }
 
-// --- gradients -------------------------------------------------------------------------------------------
-
-bool is_differentiable_tensor(const Value& value) {
-  return value.is_tensor() && is_differentiable(value.tensor_ref().dtype());
-}
-
-// leaves, then one gradient for each differentiable result, to one gradient for each differentiable leaf.
-ValueFunction pullback_of(Ref<Callable> f, size_t leaf_count) {
-  return [f, leaf_count](Args args) {
-    ValueList leaves(args.begin(), args.begin() + static_cast<ptrdiff_t>(leaf_count));
-    func::Tensors primals, grads;
-    for (const Value& leaf : leaves)
-      if (is_differentiable_tensor(leaf)) primals.push_back(leaf.to_tensor());
-    for (const Value& grad : args.subspan(leaf_count)) grads.push_back(grad.to_tensor());
-    auto on_primals = [&](const func::Tensors& own) {
-      ValueList all = leaves;
-      size_t next = 0;
-      for (Value& leaf : all)
-        if (is_differentiable_tensor(leaf)) leaf = own[next++];
-      func::Tensors results;
-      Value returned = as_tuple(f->call(all));
-      for (const Value& result : returned.elements())
-        if (is_differentiable_tensor(result)) results.push_back(result.to_tensor());
-      return results;
-    };
-    auto [results, pull] = func::vjp_of(on_primals, primals);
-    func::Tensors found = pull(grads);
-    ValueList gradients;
-    for (size_t i = 0; i < primals.size(); ++i)
-      gradients.emplace_back(found[i].defined() ? found[i] : zeros_like(primals[i]));
-    return Value::tuple(std::move(gradients));
-  };
-}
-
-// Results as tensors, which are all that a custom function gives.
-std::vector<Tensor> tensors_of(const Value& results, std::string_view what) {
-  std::vector<Tensor> tensors;
-  for (const Value& result : results.elements()) {
-    require(result.is_tensor(), "{}: its functions must give tensors to be differentiated, but one gives {}",
-            what, result.kind_name());
-    tensors.push_back(result.to_tensor());
-  }
-  return tensors;
-}
-
-// The tensors among leaves, and the leaves again with others in their places.
-std::vector<Tensor> tensors_among(const ValueList& leaves) {
-  std::vector<Tensor> tensors;
-  for (const Value& leaf : leaves)
-    if (leaf.is_tensor()) tensors.push_back(leaf.to_tensor());
-  return tensors;
-}
-ValueList with_tensors(ValueList leaves, std::span<const Tensor> tensors) {
-  size_t next = 0;
-  for (Value& leaf : leaves)
-    if (leaf.is_tensor()) leaf = tensors[next++];
-  return leaves;
-}
-
-ValueList differentiable_grads(const std::vector<Tensor>& grads) {
-  ValueList values;
-  for (const Tensor& grad : grads)
-    if (grad.defined() && is_differentiable(grad.dtype())) values.emplace_back(grad);
-  return values;
-}
-
-// One gradient for each tensor among the leaves, from those of the differentiable ones.
-std::vector<Tensor> spread(const ValueList& leaves, const ValueList& gradients) {
-  std::vector<Tensor> all;
-  size_t next = 0;
-  for (const Value& leaf : leaves) {
-    if (!leaf.is_tensor()) continue;
-    all.push_back(is_differentiable_tensor(leaf) ? gradients[next++].to_tensor() : Tensor());
-  }
-  return all;
-}
-
-struct CondFunction final : autograd::CustomFunction {
-  std::string type_name() const override { return "Cond"; }
-  std::vector<Tensor> forward(autograd::FunctionContext& ctx, const std::vector<Tensor>& tensors) override {
-    ctx.save_for_backward(tensors);
-    auto [pred, operands] = split(tensors);
-    return tensors_of(call(cond_operator(), {pred, on_true, on_false, Value::list(operands)}), "cond");
-  }
-  std::vector<Tensor> backward(autograd::FunctionContext& ctx, const std::vector<Tensor>& grads) override {
-    auto [pred, operands] = split(ctx.saved_tensors());
-    auto pull = [&](const Value& branch) {
-      return callable_value(pullback_of(Ref<Callable>(callable_in(branch)), operands.size()));
-    };
-    Value gradients = call(cond_operator(), {pred, pull(on_true), pull(on_false),
-                                             Value::list(joined(operands, differentiable_grads(grads)))});
-    return spread(leaves, gradients.elements());
-  }
-  std::pair<Value, ValueList> split(const std::vector<Tensor>& tensors) const {
-    ValueList all = with_tensors(leaves, tensors);
-    return {all[0], {all.begin() + 1, all.end()}};
-  }
-
-  Value on_true, on_false;
-  ValueList leaves;  // the condition, then the operands
-};
-
-struct MapFunction final : autograd::CustomFunction {
-  std::string type_name() const override { return "Map"; }
-  std::vector<Tensor> forward(autograd::FunctionContext& ctx, const std::vector<Tensor>& tensors) override {
-    ctx.save_for_backward(tensors);
-    auto [own_xs, own_args] = split(tensors);
-    return tensors_of(call(map_operator(), {body, Value::list(own_xs), Value::list(own_args)}), "map");
-  }
-  std::vector<Tensor> backward(autograd::FunctionContext& ctx, const std::vector<Tensor>& grads) override {
-    auto [own_xs, own_args] = split(ctx.saved_tensors());
-    ValueList incoming = differentiable_grads(grads);
-    // The body's leaves are a slice of each x, then the arguments; its gradients follow the slices.
-    size_t slices = own_xs.size(), fixed = own_args.size(), gradients = incoming.size();
-    ValueFunction pull = pullback_of(Ref<Callable>(callable_in(body)), slices + fixed);
-    auto step = [pull, slices, fixed, gradients](Args leaves) {
-      ValueList ordered(leaves.begin(), leaves.begin() + static_cast<ptrdiff_t>(slices));
-      ordered.insert(ordered.end(), leaves.begin() + static_cast<ptrdiff_t>(slices + gradients),
-                     leaves.end());
-      ordered.insert(ordered.end(), leaves.begin() + static_cast<ptrdiff_t>(slices),
-                     leaves.begin() + static_cast<ptrdiff_t>(slices + gradients));
-      invariant(ordered.size() == slices + fixed + gradients, "a pullback of {} leaves", ordered.size());
-      return pull(ordered);
-    };
-    Value found = call(map_operator(),
-                       {callable_value(step), Value::list(joined(own_xs, incoming)), Value::list(own_args)});
-    // What an argument got in each slice is added up.
-    ValueList all = joined(own_xs, own_args), summed;
-    size_t next = 0;
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (!is_differentiable_tensor(all[i])) continue;
-      Tensor gradient = found.elements()[next++].to_tensor();
-      summed.emplace_back(i < own_xs.size() ? gradient : gradient.sum({0}));
-    }
-    return spread(all, summed);
-  }
-  std::pair<ValueList, ValueList> split(const std::vector<Tensor>& tensors) const {
-    ValueList all = with_tensors(joined(xs, args), tensors);
-    return {{all.begin(), all.begin() + static_cast<ptrdiff_t>(xs.size())},
-            {all.begin() + static_cast<ptrdiff_t>(xs.size()), all.end()}};
-  }
-
-  Value body;
-  ValueList xs, args;
-};
-
-// --- rules that are alike --------------------------------------------------------------------------------
+// --- differentiation -------------------------------------------------------------------------------------
 
 bool is_captured() { return layer_state().active != 0 || layer_state().level_depth != 0; }
 
-bool wants_gradient(Args args) {
-  if (!is_grad_enabled()) return false;
-  for (const Value& arg : args) {
-    if (arg.is_tensor() && arg.tensor_ref().requires_grad()) return true;
-    if (arg.is_sequence() && wants_gradient(Args(arg.elements()))) return true;
-  }
-  return false;
-}
-
-Value tuple_of(const std::vector<Tensor>& tensors) { return Value::tuple({tensors.begin(), tensors.end()}); }
-
 // Outside of captures the tape sees what runs.
-template <typename Differentiate>
-Value autograd_rule(const Operator& op, Args args, FunctionRef<Value(Args)> call_below,
-                    const Differentiate& differentiate) {
+template <Value (*differentiate)(Args)>
+Value autograd_rule(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
   if (!wants_gradient(args)) return call_below(args);
-  if (is_captured()) return differentiate();
-  return op.def().higher_order->run(args);
+  return is_captured() ? differentiate(args) : op.def().higher_order->run(args);
+}
+template <Value (*differentiate)(Args)>
+Value jvp_rule(Level&, const Operator&, Args args) {
+  return differentiate(args);
 }
 
-Value differentiate_cond(Args args) {
-  auto function = make_ref<CondFunction>();
-  function->on_true = args[1];
-  function->on_false = args[2];
-  function->leaves = joined({args[0]}, list_at(args, 3));
-  std::vector<Tensor> tensors = tensors_among(function->leaves);
-  return tuple_of(autograd::apply_function(function, tensors));
-}
-Value differentiate_map(Args args) {
-  auto function = make_ref<MapFunction>();
-  function->body = args[0];
-  function->xs = list_at(args, 1);
-  function->args = list_at(args, 2);
-  std::vector<Tensor> tensors = tensors_among(joined(function->xs, function->args));
-  return tuple_of(autograd::apply_function(function, tensors));
-}
-
-Value cond_autograd(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
-  return autograd_rule(op, args, call_below, [&] { return differentiate_cond(args); });
-}
-Value map_autograd(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
-  return autograd_rule(op, args, call_below, [&] { return differentiate_map(args); });
-}
-Value loop_autograd(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
-  return autograd_rule(op, args, call_below, [&]() -> Value {
-    unsupported("{}: its gradient cannot be captured yet; detach its operands, or capture under NoGrad",
-                op.name());
-  });
-}
-Value cond_jvp(Level&, const Operator&, Args args) { return differentiate_cond(args); }
-Value map_jvp(Level&, const Operator&, Args args) { return differentiate_map(args); }
-Value no_jvp(Level&, const Operator& op, Args) {
-  unsupported("{}: forward-mode derivatives of loops are not supported", op.name());
-}
-Value no_vmap(Level&, const Operator& op, Args) {
-  unsupported("vmap: {} inside of vmap is not supported; write the batch dim into its functions", op.name());
+// The stacked form runs inside of a function that has a derivative.
+Value differentiate_stacked_while(Args) {
+  unsupported("while_loop_stack_output: it has no derivative of its own; differentiate while_loop");
 }
 
 // What a function gives, without data.
@@ -292,73 +129,7 @@ Value fake_cond(Args args) {
   return Value::tuple(std::move(yes));
 }
 
-// A function under the level: batched operands hidden, results with the batch dim in front.
-Value batched_branch(const Ref<Level>& level, const Value& branch, std::vector<int64_t> dims, SymInt size) {
-  Ref<Callable> function(callable_in(branch));
-  return callable_value([level, function, dims = std::move(dims), size](Args args) {
-    ValueList wrapped;
-    for (size_t i = 0; i < args.size(); ++i)
-      wrapped.push_back(dims[i] < 0 ? args[i] : Value(wrap_at(level, args[i].to_tensor(), dims[i])));
-    Value results;
-    {
-      LayerStateScope saved;
-      layer_state().level_depth = level->depth;
-      layer_state().active |= layer::kLevels;
-      layer_state().mask |= layer::kLevels;
-      results = as_tuple(function->call(wrapped));
-    }
-    ValueList fronted;
-    for (const Value& result : results.elements()) {
-      Tensor tensor = result.to_tensor();
-      LevelBox* box = box_at(tensor, *level);
-      fronted.emplace_back(box ? movedim(box->value, box->batch_dim, 0)
-                               : tensor.unsqueeze(0).expand(joined_sizes(size, tensor)));
-    }
-    return Value::tuple(std::move(fronted));
-  });
-}
-
-Value vmap_cond(Level& level, const Operator& op, Args args) {
-  auto& vmap = static_cast<VmapLevel&>(level);
-  Ref<Level> self(&level);
-  Value pred = args[0];
-  if (pred.is_tensor() && box_at(pred.tensor_ref(), level)) {
-    // Each example has its own condition: both functions run, and each example takes its results.
-    Value yes = as_tuple(function_at(args, 1).call(list_at(args, 3)));
-    Value no = as_tuple(function_at(args, 2).call(list_at(args, 3)));
-    ValueList chosen;
-    for (size_t i = 0; i < yes.elements().size(); ++i)
-      chosen.emplace_back(
-          where(pred.to_tensor(), yes.elements()[i].to_tensor(), no.elements()[i].to_tensor()));
-    return Value::tuple(std::move(chosen));
-  }
-  std::vector<int64_t> dims;
-  ValueList below;
-  for (const Value& operand : list_at(args, 3)) {
-    LevelBox* box = operand.is_tensor() ? box_at(operand.tensor_ref(), level) : nullptr;
-    dims.push_back(box ? box->batch_dim : -1);
-    below.push_back(box ? Value(box->value) : operand);
-  }
-  Value results;
-  {
-    Value yes = batched_branch(self, args[1], dims, vmap.size());
-    Value no = batched_branch(self, args[2], dims, vmap.size());
-    BelowLevel scope(level);
-    const Value inner[] = {pred, yes, no, Value::list(below)};
-    results = dispatch::redispatch(op, inner);
-  }
-  ValueList wrapped;
-  for (const Value& result : results.elements()) wrapped.emplace_back(wrap_at(self, result.to_tensor(), 0));
-  return Value::tuple(std::move(wrapped));
-}
-
 // --- map -------------------------------------------------------------------------------------------------
-
-ValueList slices(const ValueList& xs, int64_t i) {
-  ValueList slice;
-  for (const Value& x : xs) slice.emplace_back(select(x.to_tensor(), 0, i));
-  return slice;
-}
 
 Value stack_rows(const std::vector<ValueList>& rows) {
   ValueList columns;
@@ -457,40 +228,67 @@ Value fake_while(Args args) {
   return Value::tuple(std::move(next));
 }
 
-// --- the operators ---------------------------------------------------------------------------------------
+// What each round gave, stacked; one entry of what there was where there is no round.
+Value run_stacked_while(Args args) {
+  ValueList carried = list_at(args, 2), fixed = list_at(args, 3);
+  std::vector<ValueList> rounds;
+  while (truth(as_tuple(function_at(args, 0).call(joined(carried, fixed))).elements()[0])) {
+    carried = as_tuple(function_at(args, 1).call(joined(carried, fixed))).elements();
+    rounds.push_back(carried);
+  }
+  if (rounds.empty()) rounds.push_back(carried);
+  return stack_rows(rounds);
+}
 
-constexpr uint32_t kSeenBy = layer::kLevels | layer::kFunctionalizeUpper | layer::kRecorderUpper |
-                             layer::kAutograd | layer::kFunctionalizeLower | layer::kRecorderLower |
-                             layer::kFake;
+Value fake_stacked_while(Args args) {
+  ValueList round = fake_while(args).elements();
+  FakeMode* mode = FakeMode::current();
+  require(mode && mode->options().shape_env,
+          "while_loop: its gradient needs what every round gave, and how many there are depends on data; "
+          "capture it with CaptureMode::kSymbolic or kReal, or detach what it carries");
+  SymInt count = mode->options().shape_env->create_unbacked_int("the rounds of a while_loop");
+  check_size_like(count);
+  check(count >= 1, "a while_loop keeps at least one entry");
+  return Value::tuple(stacked_shapes(round, count));
+}
+
+// --- the operators ---------------------------------------------------------------------------------------
 
 constexpr HigherOrder kCondRules = {.seen_by = kSeenBy,
                                     .run = run_cond,
-                                    .autograd = cond_autograd,
+                                    .autograd = autograd_rule<differentiate_cond>,
                                     .vmap = vmap_cond,
-                                    .jvp = cond_jvp,
+                                    .jvp = jvp_rule<differentiate_cond>,
                                     .branches = cond_branches,
                                     .fake = fake_cond};
 constexpr HigherOrder kMapRules = {.seen_by = kSeenBy,
                                    .run = run_map,
-                                   .autograd = map_autograd,
-                                   .vmap = no_vmap,
-                                   .jvp = map_jvp,
+                                   .autograd = autograd_rule<differentiate_map>,
+                                   .vmap = vmap_map,
+                                   .jvp = jvp_rule<differentiate_map>,
                                    .branches = map_branches,
                                    .fake = fake_map};
 constexpr HigherOrder kScanRules = {.seen_by = kSeenBy,
                                     .run = run_scan,
-                                    .autograd = loop_autograd,
-                                    .vmap = no_vmap,
-                                    .jvp = no_jvp,
+                                    .autograd = autograd_rule<differentiate_scan>,
+                                    .vmap = vmap_scan,
+                                    .jvp = jvp_rule<differentiate_scan>,
                                     .branches = scan_branches,
                                     .fake = fake_scan};
 constexpr HigherOrder kWhileRules = {.seen_by = kSeenBy,
                                      .run = run_while,
-                                     .autograd = loop_autograd,
-                                     .vmap = no_vmap,
-                                     .jvp = no_jvp,
+                                     .autograd = autograd_rule<differentiate_while>,
+                                     .vmap = vmap_while,
+                                     .jvp = jvp_rule<differentiate_while>,
                                      .branches = while_branches,
                                      .fake = fake_while};
+constexpr HigherOrder kStackedWhileRules = {.seen_by = kSeenBy,
+                                            .run = run_stacked_while,
+                                            .autograd = autograd_rule<differentiate_stacked_while>,
+                                            .vmap = vmap_while,
+                                            .jvp = jvp_rule<differentiate_stacked_while>,
+                                            .branches = while_branches,
+                                            .fake = fake_stacked_while};
 
 constinit const OpDef kCond = {
     .schema = "higher_order::cond(Any pred, Any true_fn, Any false_fn, Any[] operands) -> Any[]",
@@ -504,6 +302,10 @@ constinit const OpDef kWhile = {.schema =
                                     "higher_order::while_loop(Any cond_fn, Any body_fn, Any[] "
                                     "carried_inputs, Any[] additional_inputs) -> Any[]",
                                 .higher_order = &kWhileRules};
+constinit const OpDef kStackedWhile = {.schema =
+                                           "higher_order::while_loop_stack_output(Any cond_fn, Any body_fn, "
+                                           "Any[] carried_inputs, Any[] additional_inputs) -> Any[]",
+                                       .higher_order = &kStackedWhileRules};
 
 std::span<const Operator> operators() {
   static const Operator all[] = {
@@ -511,17 +313,22 @@ std::span<const Operator> operators() {
       {&kMap, kMap.schema, OpForm::kFunctional, nullptr},
       {&kScan, kScan.schema, OpForm::kFunctional, nullptr},
       {&kWhile, kWhile.schema, OpForm::kFunctional, nullptr},
+      {&kStackedWhile, kStackedWhile.schema, OpForm::kFunctional, nullptr},
+      {&out_dtype_definition(), out_dtype_definition().schema, OpForm::kFunctional, nullptr},
   };
   return all;
 }
-const Operator& cond_operator() { return operators()[0]; }
-const Operator& map_operator() { return operators()[1]; }
-const Operator& scan_operator() { return operators()[2]; }
-const Operator& while_operator() { return operators()[3]; }
 
 Value value_of(const FlatFunction& f) { return Value(Ref<ValueObject>(f.callable())); }
 
 }  // namespace
+
+const Operator& cond_operator() { return operators()[0]; }
+const Operator& map_operator() { return operators()[1]; }
+const Operator& scan_operator() { return operators()[2]; }
+const Operator& while_operator() { return operators()[3]; }
+const Operator& stacked_while_operator() { return operators()[4]; }
+const Operator& out_dtype_operator() { return operators()[5]; }
 
 std::span<const Operator> detail::operators_over_functions() { return operators(); }
 

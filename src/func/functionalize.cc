@@ -2,431 +2,13 @@
 #include "weft/func/functionalize.h"
 
 #include <algorithm>
-#include <numeric>
 
-#include "func/level.h"
-#include "ops/structured.h"
+#include "func/functional_call.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
-#include "weft/core/callable.h"
-#include "weft/core/view_step.h"
-#include "weft/ops/fake.h"
 
 namespace weft {
 namespace {
-
-// What all wrappers of one memory share: the value of the whole, and how often it was replaced.
-struct FunctionalMemory : RefCounted {
-  Tensor base;      // a tensor of the layers below; never written to
-  SymInts strides;  // of the wrapper that `base` is the value of
-  uint64_t generation = 0;
-  func::FunctionalChanges changes;
-
-  void restore_layout();
-};
-
-// `value` (of LevelBox) is the value as of `generation`; `steps` lead to it from the memory's base.
-struct FunctionalBox final : LevelBox {
-  Tensor live_value() override;
-
-  Ref<FunctionalMemory> memory;
-  Ref<ViewStep> steps;  // without bases: replayed on whatever the memory holds
-  uint64_t generation = 0;
-  bool metadata_changed = false;
-};
-
-// A value computed by other operators may lie in memory otherwise than the program's tensor would; views that
-// depend on how it lies need it as the program knows it.
-void FunctionalMemory::restore_layout() {
-  if (same_strides(strides, base.strides(), base.sizes())) return;
-  base = laid_out_as(base, strides);
-  ++generation;
-}
-
-Tensor FunctionalBox::live_value() {
-  if (generation != memory->generation) {
-    if (reads_strides(steps)) memory->restore_layout();
-    value = replay_view(steps, memory->base);
-    generation = memory->generation;
-  }
-  return value;
-}
-
-// --- positions -------------------------------------------------------------------------------------------
-
-// Where functionalisation stands: which tensors are its own, and what lies below.
-struct Position {
-  uint32_t bit;           // marks its wrappers
-  Ref<Level> level = {};  // null for the fixed positions
-
-  FunctionalBox* box_of(const Tensor& tensor) const {
-    if (!tensor.defined() || !(tensor.impl()->flags() & bit)) return nullptr;
-    auto* box = dynamic_cast<FunctionalBox*>(tensor.impl()->box.get());
-    return box && box->level == level ? box : nullptr;
-  }
-};
-
-// Calls inside the scope start below `position`.
-class BelowPosition {
- public:
-  explicit BelowPosition(const Position& position) {
-    if (position.level) below_.emplace(*position.level);
-    else mask_.emplace(layer::below(position.bit));
-  }
-
- private:
-  std::optional<BelowLevel> below_;
-  std::optional<MaskScope> mask_;
-};
-
-// Calls inside the scope start at `position`, from wherever below.
-class AtPosition {
- public:
-  explicit AtPosition(const Position& position) {
-    LayerState& state = layer_state();
-    state.active |= position.bit;
-    state.mask |= position.bit;  // the layers below stay as they are for the caller
-    if (position.level) state.level_depth = position.level->depth;
-  }
-
- private:
-  LayerStateScope saved_;
-};
-
-constexpr uint32_t kMirrored = tensor_flag::kConjugate | tensor_flag::kNegative | tensor_flag::kWrappedNumber;
-
-// A wrapper with memory of its own.
-Tensor wrap_value(const Position& position, const Tensor& value) {
-  auto box = make_ref<FunctionalBox>();
-  box->level = position.level;
-  box->value = value;
-  box->memory = make_ref<FunctionalMemory>();
-  box->memory->base = value;
-  box->memory->strides = SymInts(value.strides());
-  size_t bytes = value.storage()->bytes();
-  auto impl =
-      make_ref<TensorImpl>(Storage::without_memory(bytes, value.device()), value.dtype(), value.device());
-  impl->set_geometry(value.sizes(), value.strides(), value.storage_offset());
-  impl->set_flags(position.bit | (value.flags() & kMirrored));
-  impl->box = std::move(box);
-  return Tensor(std::move(impl));
-}
-
-// ATen has such a pair for operators that write in passing: `name` and `name_functional`.
-const Operator* with_written_results(const Operator& op) {
-  if (!op.info().is_mutable || op.form() != OpForm::kFunctional) return nullptr;
-  return find_operator(fmt::format("{}_functional", op.name()));
-}
-
-// --- one call --------------------------------------------------------------------------------------------
-
-class FunctionalCall {
- public:
-  FunctionalCall(const Position& position, const Operator& op, Args args)
-      : position_(position), op_(op), args_(args) {}
-
-  Value run() {
-    update_all(args_);
-    if (const HigherOrder* higher_order = op_.def().higher_order; higher_order && higher_order->branches)
-      return over_functions();
-    if (op_.info().is_mutable) return mutate();
-    if (op_.info().is_view && own(args_[0])) return view(op_);
-    return compute();
-  }
-
- private:
-  FunctionalBox* own(const Value& value) const {
-    return value.is_tensor() ? position_.box_of(value.tensor_ref()) : nullptr;
-  }
-
-  void update(FunctionalBox& box) const {
-    if (box.generation == box.memory->generation) return;
-    BelowPosition below(position_);
-    box.live_value();
-  }
-  void update_all(Args args) const {
-    for (const Value& value : args) {
-      if (FunctionalBox* box = own(value)) update(*box);
-      else if (value.is_sequence()) update_all(Args(value.elements()));
-    }
-  }
-
-  Value unwrapped(const Value& value) const {
-    return map_tensors(value, [&](const Tensor& t) {
-      FunctionalBox* box = position_.box_of(t);
-      return Value(box ? box->value : t);
-    });
-  }
-  std::vector<Value> unwrapped(Args args) const {
-    std::vector<Value> inner;
-    inner.reserve(args.size());
-    for (const Value& value : args) inner.push_back(unwrapped(value));
-    return inner;
-  }
-
-  bool any_own(Args args) const {
-    return std::any_of(args.begin(), args.end(), [&](const Value& value) {
-      return own(value) || (value.is_sequence() && any_own(Args(value.elements())));
-    });
-  }
-  static bool any_tensor(Args args) {
-    return std::any_of(args.begin(), args.end(), [](const Value& value) {
-      return value.is_tensor() || (value.is_sequence() && any_tensor(Args(value.elements())));
-    });
-  }
-
-  Value call_below(const Operator& op, Args inner) const {
-    BelowPosition below(position_);
-    return dispatch::redispatch(op, inner);
-  }
-
-  // --- values
-
-  Value compute() const {
-    std::vector<Value> inner = unwrapped(args_);
-    Value result = call_below(op_, inner);
-    // A call on tensors that are all foreign stays foreign; one without tensors makes ours.
-    if (!any_own(args_) && any_tensor(args_)) return result;
-    return map_tensors(result, [&](const Tensor& t) {
-      for (size_t i = 0; i < inner.size(); ++i)
-        if (inner[i].is_tensor() && inner[i].tensor_ref().is_same(t)) return args_[i];
-      return Value(wrap_value(position_, t));
-    });
-  }
-
-  // --- functions
-
-  // An operator over functions runs them as values too.
-  Value over_functions() const {
-    std::vector<Value> inner = unwrapped(args_);
-    for (Value& value : inner)
-      if (Callable* function = callable_in(value))
-        value = Value(Ref<ValueObject>(
-            make_closure([position = position_, name = op_.name(), f = Ref<Callable>(function)](Args given) {
-              return run_function(position, name, *f, given);
-            })));
-    return map_tensors(call_below(op_, inner),
-                       [&](const Tensor& t) { return Value(wrap_value(position_, t)); });
-  }
-
-  static Value run_function(const Position& position, std::string_view name, Callable& function, Args given) {
-    ValueList wrapped;
-    for (const Value& value : given)
-      wrapped.push_back(map_tensors(value, [&](const Tensor& t) { return Value(wrap_value(position, t)); }));
-    Value result;
-    {
-      AtPosition at(position);
-      result = function.call(wrapped);
-    }
-    BelowPosition below(position);
-    std::vector<FunctionalMemory*> inputs;
-    for (const Value& value : wrapped) {
-      FunctionalBox* box = value.is_tensor() ? position.box_of(value.tensor_ref()) : nullptr;
-      if (!box) continue;
-      require(
-          box->memory->changes.writes == 0,
-          "{}: one of its functions writes to its input; return the new value instead, or write to a clone",
-          name);
-      inputs.push_back(box->memory.get());
-    }
-    return map_tensors(result, [&](const Tensor& t) {
-      FunctionalBox* box = position.box_of(t);
-      if (!box) return Value(t);
-      Tensor value = box->live_value();
-      bool shares = std::find(inputs.begin(), inputs.end(), box->memory.get()) != inputs.end();
-      return Value(shares ? value.clone() : value);
-    });
-  }
-
-  // --- views
-
-  // The geometry comes from the wrapper, which has the strides that the program knows of; the values from
-  // below.
-  Value view(const Operator& op) const {
-    const Tensor& source = args_[0].tensor_ref();
-    FunctionalBox& box = *own(args_[0]);
-    if (op.has(Traits::kReadsStrides) &&
-        !same_strides(source.strides(), box.value.strides(), source.sizes())) {
-      BelowPosition below(position_);
-      box.memory->restore_layout();
-      box.live_value();
-    }
-    Value inner = call_below(op, unwrapped(args_));
-    Value shape = shape_below_everything(op);
-    auto made = [&](const Value& outer, const Value& value, int output) {
-      return Value(wrap_view(op, source, outer.to_tensor(), value.to_tensor(), output));
-    };
-    Value result;
-    if (!shape.is_sequence()) {
-      result = made(shape, inner, -1);
-    } else {
-      ValueList views;
-      for (size_t i = 0; i < shape.elements().size(); ++i)
-        views.push_back(made(shape.elements()[i], inner.elements()[i], static_cast<int>(i)));
-      result = Value::list(std::move(views));
-    }
-    dispatch::note_views(op, args_, result);
-    return result;
-  }
-
-  Value shape_below_everything(const Operator& op) const {
-    MaskScope mask(0);
-    return run_meta(op, args_);
-  }
-
-  Tensor wrap_view(const Operator& op, const Tensor& source, const Tensor& shape, const Tensor& value,
-                   int output) const {
-    if (shape.storage() != source.storage()) return wrap_value(position_, value);  // it had to copy
-    FunctionalBox& from = *position_.box_of(source);
-    auto box = make_ref<FunctionalBox>();
-    box->level = position_.level;
-    box->value = value;
-    box->memory = from.memory;
-    box->generation = from.generation;
-    box->steps = make_ref<ViewStep>();
-    box->steps->previous = from.steps;
-    box->steps->op = &op;
-    box->steps->args.assign(args_.begin(), args_.end());
-    box->steps->args[0] = Value();
-    box->steps->output = output;
-    shape.impl()->set_flags(position_.bit);
-    shape.impl()->box = std::move(box);
-    return shape;
-  }
-
-  // --- writes
-
-  Value mutate() const {
-    const Operator& functional = op_.functional();
-    if (!any_own(args_)) return call_below(op_, args_);
-    if (const Operator* values = with_written_results(op_)) return write_results(*values);
-    if (functional.info().is_view) return mutate_geometry(functional);
-    if (op_.has(Traits::kGeometry))
-      unsupported("functionalize: {} gives a tensor other memory, which is not supported yet", op_.name());
-    const auto& written = op_.info().written;
-    for (size_t i = 0; i < args_.size(); ++i)
-      require(!written[i] || own(args_[i]),
-              "{}: a tensor from outside of functionalize is written to with functional arguments; the write "
-              "would be lost. "
-              "Pass it as an argument of the function",
-              op_.name());
-    Value result = functional.info().is_mutable ? write_copies()
-                   : op_.form() == OpForm::kOut ? write_out(functional)
-                                                : write_inplace(functional);
-    dispatch::bump_versions(op_, args_);
-    return result;
-  }
-
-  size_t first_written() const {
-    const auto& written = op_.info().written;
-    return static_cast<size_t>(std::find(written.begin(), written.end(), 1) - written.begin());
-  }
-
-  static TensorSpec spec_of(const Tensor& t) {
-    return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())};
-  }
-
-  Value write_inplace(const Operator& functional) const {
-    const Value& self = args_[first_written()];
-    const Tensor& target = self.tensor_ref();
-    Tensor result = call_below(functional, unwrapped(args_)).to_tensor();
-    check_inplace(spec_of(result), target);
-    check_no_internal_overlap(target);
-    write(target, result);
-    return self;
-  }
-
-  // An operator without a functional form writes to copies, which become the new values.
-  Value write_copies() const {
-    const Operator::Info& info = op_.info();
-    std::vector<Value> inner = unwrapped(args_);
-    for (size_t i = 0; i < inner.size(); ++i) {
-      if (!info.written[i]) continue;
-      BelowPosition below(position_);
-      inner[i] = map_tensors(inner[i], [](const Tensor& t) { return Value(t.clone()); });
-    }
-    Value result = call_below(op_, inner);
-    for (size_t i = 0; i < inner.size(); ++i)
-      if (info.written[i] && args_[i].is_tensor()) write(args_[i].tensor_ref(), inner[i].to_tensor());
-    return wrap_results(op_, args_, result, [&](const Tensor& t) { return Value(wrap_value(position_, t)); });
-  }
-
-  // An operator that gives what this one writes, after what this one gives.
-  Value write_results(const Operator& values) const {
-    Value all = call_below(values, unwrapped(args_));
-    size_t own_results = op_.schema().returns.size(), next = own_results;
-    const auto& written = op_.info().written;
-    for (size_t i = 0; i < args_.size(); ++i)
-      if (written[i] && own(args_[i])) write(args_[i].tensor_ref(), all.elements().at(next++).to_tensor());
-    dispatch::bump_versions(op_, args_);
-    ValueList results;
-    for (size_t i = 0; i < own_results; ++i)
-      results.emplace_back(wrap_value(position_, all.elements()[i].to_tensor()));
-    return own_results == 1 ? results[0] : Value::tuple(std::move(results));
-  }
-
-  Value write_out(const Operator& functional) const {
-    const auto& written = op_.info().written;
-    std::vector<Value> inputs;
-    ValueList targets;
-    for (size_t i = 0; i < args_.size(); ++i) {
-      if (written[i]) targets.push_back(args_[i]);
-      else inputs.push_back(unwrapped(args_[i]));
-    }
-    Value result = call_below(functional, inputs);
-    for (size_t i = 0; i < targets.size(); ++i) {
-      const Tensor& target = targets[i].tensor_ref();
-      Tensor value = (targets.size() == 1 ? result : result.elements()[i]).to_tensor();
-      FunctionalBox& box = *position_.box_of(target);
-      bool grows = !guard_or(sizes_agree(value, target), true);
-      if (grows && box.steps) unsupported("functionalize: {} would resize a view", op_.name());
-      prepare_out(spec_of(value), target);
-      box.metadata_changed |= grows;
-      write(target, value);
-      if (grows) box.memory->strides = SymInts(target.strides());
-    }
-    return targets.size() == 1 ? targets[0] : Value::tuple(targets);
-  }
-
-  static SymBool sizes_agree(const Tensor& a, const Tensor& b) {
-    if (a.dim() != b.dim()) return SymBool(false);
-    SymBool agree(true);
-    for (size_t d = 0; d < a.sizes().size(); ++d) agree = agree & (a.sizes()[d] == b.sizes()[d]);
-    return agree;
-  }
-
-  // Gives the wrapper's memory a new value in which the wrapper's part is `value`.
-  void write(const Tensor& wrapper, Tensor value) const {
-    FunctionalBox& box = *position_.box_of(wrapper);
-    FunctionalMemory& memory = *box.memory;
-    BelowPosition below(position_);
-    if (value.dtype() != wrapper.dtype()) value = value.to(wrapper.dtype());
-    if (reads_strides(box.steps)) memory.restore_layout();
-    memory.base = put_back_view(box.steps, memory.base, value);
-    ++memory.generation;
-    ++memory.changes.writes;
-    if (!layer_state().grad_mode) ++memory.changes.writes_under_no_grad;
-    box.live_value();
-  }
-
-  // An in-place view (`t_`): the tensor becomes that view of itself.
-  Value mutate_geometry(const Operator& functional) const {
-    const Tensor& self = args_[0].tensor_ref();
-    Tensor made = view(functional).to_tensor();
-    FunctionalBox &box = *position_.box_of(self), &from = *position_.box_of(made);
-    box.value = from.value;
-    box.steps = from.steps;
-    box.generation = from.generation;
-    box.metadata_changed = true;
-    self.impl()->set_geometry(made.sizes(), made.strides(), made.storage_offset());
-    dispatch::bump_versions(op_, args_);
-    return args_[0];
-  }
-
-  const Position& position_;
-  const Operator& op_;
-  Args args_;
-};
 
 // --- the fixed positions ---------------------------------------------------------------------------------
 
@@ -458,11 +40,11 @@ Value layers::functionalize_upper(const Operator& op, Args args) {
     MaskScope scope(layer::at_and_below(layer::kFunctionalizeUpper));
     return op.kernel().boxed(args);
   }
-  return FunctionalCall(fixed_position(func::FunctionalPosition::kUpper), op, args).run();
+  return functional_call(fixed_position(func::FunctionalPosition::kUpper), op, args);
 }
 
 Value layers::functionalize_lower(const Operator& op, Args args) {
-  return FunctionalCall(fixed_position(func::FunctionalPosition::kLower), op, args).run();
+  return functional_call(fixed_position(func::FunctionalPosition::kLower), op, args);
 }
 
 namespace func {
@@ -504,11 +86,19 @@ class FunctionalizeLevel final : public Level {
  public:
   Value handle(const Operator& op, Args args) override {
     Position position{layer::kLevels, Ref<Level>(this)};
-    return FunctionalCall(position, op, args).run();
+    return functional_call(position, op, args);
   }
   bool sees_everything() const override { return true; }  // factories make functional tensors
   const char* name() const override { return "functionalize"; }
 };
+
+}  // namespace
+}  // namespace func
+
+Ref<Level> new_functionalize_level() { return make_ref<func::FunctionalizeLevel>(); }
+
+namespace func {
+namespace {
 
 // The wrappers of a call's arguments; an argument that is given twice has one wrapper.
 Tensors wrap_inputs(const Position& position, const Tensors& inputs) {
@@ -517,12 +107,14 @@ Tensors wrap_inputs(const Position& position, const Tensors& inputs) {
     auto same = std::find_if(inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(i),
                              [&](const Tensor& earlier) { return earlier.is_same(inputs[i]); });
     auto at = static_cast<size_t>(same - inputs.begin());
-    wrapped.push_back(at < i ? wrapped[at] : wrap_value(position, inputs[i]));
+    if (!inputs[i].defined()) wrapped.emplace_back();
+    else wrapped.push_back(at < i ? wrapped[at] : wrap_value(position, inputs[i]));
   }
   return wrapped;
 }
 
 void write_back(const Tensor& input, const Tensor& wrapper) {
+  if (!wrapper.defined()) return;
   FunctionalBox& box = functional_box(wrapper);
   if (box.metadata_changed)
     unsupported(
@@ -538,7 +130,8 @@ Tensor unwrap_result(const Tensor& result, const Tensors& wrapped, const Tensors
   if (!is_functional(result)) return result;
   FunctionalBox& box = functional_box(result);
   for (size_t i = 0; i < wrapped.size(); ++i)
-    if (functional_box(wrapped[i]).memory == box.memory) return replay_view(box.steps, inputs[i]);
+    if (wrapped[i].defined() && functional_box(wrapped[i]).memory == box.memory)
+      return replay_view(box.steps, inputs[i]);
   return box.live_value();
 }
 
@@ -547,7 +140,7 @@ Tensor unwrap_result(const Tensor& result, const Tensors& wrapped, const Tensors
 Transformed functionalize_of(Fn f) {
   return Transformed([f = std::move(f)](const Tensors& inputs) {
     Tensors wrapped, results;
-    LevelEntry entry(make_ref<FunctionalizeLevel>());
+    LevelEntry entry(new_functionalize_level());
     Position position{layer::kLevels, entry.level()};
     wrapped = wrap_inputs(position, inputs);
     results = f(wrapped);

@@ -79,9 +79,12 @@ std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs) {
   Fn pull = [wrapped_inputs, wrapped_results](const Tensors& gradients) {
     require(gradients.size() == wrapped_results.size(), "vjp: {} gradients for {} results", gradients.size(),
             wrapped_results.size());
+    // The tape's tensors are wrappers, also where a layer below the levels calls this.
+    LayerStateScope saved;
+    layer_state().mask |= layer::kLevels;
     autograd::BackwardRun run;
     run.retain_graph = true;
-    run.inherit_grad_mode = true;
+    run.inherit_state = true;
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (!wrapped_results[i].requires_grad() || !gradients[i].defined()) continue;
       run.roots.push_back(autograd::gradient_edge(wrapped_results[i]));

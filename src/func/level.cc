@@ -146,11 +146,13 @@ Value layers::levels(const Operator& op, Args args) {
     LevelBox* box = level_box(t);
     return box && !box->level->alive;
   };
+  uint16_t depth = layer_state().level_depth;
   if (any_tensor(args, is_dead)) {
+    if (depth > 0 && level_stack[depth - 1u]->sees_ended())
+      return Ref<Level>(level_stack[depth - 1u])->handle(op, args);
     std::vector<Value> alive = map_arguments(args, [](const Tensor& t) { return Value(living(t)); });
     return dispatch::redispatch(op, alive);
   }
-  uint16_t depth = layer_state().level_depth;
   if (depth == 0) fail("{}: a tensor of a transform is used outside of it", op.name());
   Ref<Level> level = level_stack[depth - 1u];
   bool has_own = any_tensor(args, [&](const Tensor& t) { return box_at(t, *level) != nullptr; });

@@ -18,6 +18,8 @@ class Level : public RefCounted {
   virtual bool sees_everything() const { return false; }
   // Whether composites reach it in parts.
   virtual bool decomposes() const { return true; }
+  // Whether wrappers of levels that have ended reach it as they are, and not as their values.
+  virtual bool sees_ended() const { return false; }
   // The level decides gradient recording by itself; below it the mode is what it was outside.
   virtual bool owns_grad_mode() const { return false; }
   virtual const char* name() const = 0;

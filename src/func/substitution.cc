@@ -24,6 +24,7 @@ class FinderLevel final : public Level {
   const char* name() const override { return "closure finder"; }
   bool sees_everything() const override { return true; }
   bool decomposes() const override { return false; }
+  bool sees_ended() const override { return true; }
 
   void know(const Value& value) {
     map_tensors(value, [&](const Tensor& tensor) {
@@ -57,10 +58,6 @@ class FinderLevel final : public Level {
   std::unordered_map<uint64_t, Tensor> known_;
   std::vector<Tensor> found_;
 };
-
-// No recorder writes down a search.
-constexpr uint32_t kUnrecorded = ~(layer::kRecorderUpper | layer::kRecorderLower |
-                                   layer::kFunctionalizeUpper | layer::kFunctionalizeLower | layer::kModes);
 
 }  // namespace
 

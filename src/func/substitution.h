@@ -14,6 +14,8 @@ class SubstitutionLevel final : public Level {
   const char* name() const override { return "substitution"; }
   bool sees_everything() const override { return true; }
   bool decomposes() const override { return false; }
+  // A function that runs again later still names the tensors that it closed over.
+  bool sees_ended() const override { return true; }
 
   void replace(const Tensor& own, const Tensor& other) { others_[own.impl()] = other; }
   Value handle(const Operator& op, Args args) override;
@@ -21,6 +23,11 @@ class SubstitutionLevel final : public Level {
  private:
   std::unordered_map<const TensorImpl*, Tensor> others_;
 };
+
+// No recorder writes down what only looks for something.
+inline constexpr uint32_t kUnrecorded =
+    ~(layer::kRecorderUpper | layer::kRecorderLower | layer::kFunctionalizeUpper |
+      layer::kFunctionalizeLower | layer::kModes);
 
 // The tensors that `f` uses without being given them, or having made them: what it closes over. `f` runs on
 // tensors without data.

@@ -37,6 +37,13 @@ WrittenCall written_call(const Operator& op, Args complete) {
   WrittenCall call{&op, {}, {}};
   size_t positional = 0;
   while (positional < arguments.size() && !arguments[positional].kwarg_only) ++positional;
+  if (info.schema.is_vararg) {
+    // The elements of the last argument are written as arguments of their own.
+    call.args.assign(complete.begin(), complete.end() - 1);
+    const ValueList& rest = complete.back().elements();
+    call.args.insert(call.args.end(), rest.begin(), rest.end());
+    return call;
+  }
   size_t needed = positional;
   while (needed > 0 && is_default(needed - 1)) --needed;
   call.args.assign(complete.begin(), complete.begin() + static_cast<ptrdiff_t>(needed));

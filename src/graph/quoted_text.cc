@@ -6,6 +6,7 @@
 #include "graph/value_text.h"
 #include "weft/base/error.h"
 #include "weft/graph/text.h"
+#include "weft/ops/operator_value.h"
 
 namespace weft {
 namespace {
@@ -21,7 +22,7 @@ bool has_text(const Value& value) {
     case Kind::kSymBool:
       return false;
     case Kind::kObject:
-      return node_in(value) != nullptr;
+      return node_in(value) != nullptr || operator_in(value) != nullptr;
     default:
       return true;
   }

@@ -7,6 +7,7 @@
 
 #include "graph/value_text.h"
 #include "weft/base/error.h"
+#include "weft/ops/operator_value.h"
 
 namespace weft {
 namespace {
@@ -98,7 +99,8 @@ Value ValueReader::read_word() {
   if (word == "False") return false;
   if (word == "torch") {
     in_.expect(".");
-    return read_constant(in_.identifier(), place);
+    const std::string_view name = in_.identifier();
+    return name == "ops" ? read_operator(place) : read_constant(name, place);
   }
   if (in_.peek() == '(') {
     if (word == "device") return read_device();
@@ -108,6 +110,14 @@ Value ValueReader::read_word() {
   if (nodes_ == Nodes::kNamed) return value_of(read_node(word, place));
   in_.go_to(place);
   in_.fail_expected("a value");
+}
+
+// From after `torch.ops`: `.aten.mm.default`.
+Value ValueReader::read_operator(size_t place) {
+  while (in_.accept("."))
+    if (in_.identifier().empty()) in_.fail_expected("a name after '.'");
+  const std::string_view name = in_.text().substr(place, in_.place() - place);
+  return operator_value(*function(name, place).op());
 }
 
 Value ValueReader::read_constant(std::string_view name, size_t place) {

@@ -52,6 +52,7 @@ class ValueReader {
   Value read_dict(int depth);
   Value read_number();
   Number read_real();
+  Value read_operator(size_t place);
   Value read_constant(std::string_view name, size_t place);
   Value read_device();
   Value read_complex();

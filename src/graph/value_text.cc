@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "weft/ops/operator_value.h"
+
 namespace weft {
 namespace {
 
@@ -90,6 +92,7 @@ void append_object(std::string& out, const Value& value, ValueStyle style) {
     if (style != ValueStyle::kCode) out += '%';
     out += node->name();
   } else {
+    if (operator_in(value) && style != ValueStyle::kGraph) out += "torch.ops.";
     out += value.to_string();
   }
 }

@@ -15,25 +15,46 @@ BatchNorm::BatchNorm(int64_t channels, BatchNormOptions options)
       eps(options.eps),
       momentum(options.momentum) {}
 
-Tensor BatchNorm::normalise(const Tensor& x) {
-  bool by_batch = is_training() || !running_mean.defined();
-  // One value has no variance.
+namespace {
+
+// What stands for a value while a program is traced without inputs may have no sizes to check.
+bool is_stand_in(const Tensor& x) {
+  return (x.flags() & tensor_flag::kWatched) && !x.storage()->has_memory();
+}
+
+void check_dims(const Tensor& x, std::initializer_list<int64_t> allowed, const char* words) {
+  if (is_stand_in(x)) return;
+  for (int64_t dims : allowed)
+    if (x.dim() == dims) return;
+  fail("expected {} input (got {}D input)", words, x.dim());
+}
+
+// One value has no variance.
+void check_values(const Tensor& x) {
+  if (is_stand_in(x)) return;
   SymInt values = x.sizes()[0];
   for (const SymInt& size : x.sizes().subspan(2)) values = values * size;
-  if (by_batch && guard_or(values == 1, false))
+  if (guard_or(values == 1, false))
     fail("Expected more than 1 value per channel when training, got input size {}",
          describe_sizes(x.sizes()));
+}
+
+}  // namespace
+
+Tensor BatchNorm::normalise(const Tensor& x) {
+  bool by_batch = is_training() || !running_mean.defined();
+  if (by_batch) check_values(x);
   if (is_training() && num_batches_tracked.defined()) num_batches_tracked.add_(1);
   return batch_norm(x, weight, bias, running_mean, running_var, by_batch, momentum, eps, true);
 }
 
 Tensor BatchNorm1d::forward(const Tensor& x) {
-  require(x.dim() == 2 || x.dim() == 3, "expected 2D or 3D input (got {}D input)", x.dim());
+  check_dims(x, {2, 3}, "2D or 3D");
   return normalise(x);
 }
 
 Tensor BatchNorm2d::forward(const Tensor& x) {
-  require(x.dim() == 4, "expected 4D input (got {}D input)", x.dim());
+  check_dims(x, {4}, "4D");
   return normalise(x);
 }
 

@@ -86,6 +86,13 @@ std::optional<ValueList> place_arguments(const Operator& op, Args args, const Kw
   };
   size_t positional = 0;
   while (positional < wanted.size() && !wanted[positional].kwarg_only) ++positional;
+  if (info.schema.is_vararg && args.size() + 1 >= positional) {
+    // The last argument of the schema is the list of all that remain.
+    ValueList rest(args.begin() + static_cast<ptrdiff_t>(positional - 1), args.end());
+    ValueList packed(args.begin(), args.begin() + static_cast<ptrdiff_t>(positional - 1));
+    packed.push_back(Value::list(std::move(rest)));
+    return packed;
+  }
   if (args.size() > positional)
     return refuse(fmt::format("it takes {} positional arguments, not {}", positional, args.size()));
   ValueList bound(info.defaults);

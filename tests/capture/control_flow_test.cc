@@ -9,6 +9,7 @@
 #include "weft/autograd/autograd.h"
 #include "weft/capture/make_graph.h"
 #include "weft/func/functionalize.h"
+#include "weft/graph/text.h"
 
 namespace weft {
 namespace {
@@ -163,6 +164,52 @@ TEST(WhileLoop, RunsUntilItsConditionFails) {
     GraphModule g = make_graph(f, {.mode = mode})(start, x);
     expect_equal(g.call({scalar_tensor(2, kInt64), x}).elements()[1].to_tensor(), full({2}, 4));
   }
+}
+
+// --- texts -----------------------------------------------------------------------------------------------
+
+TEST(ReadableModule, ClassesOfBranchesStandInTheirModule) {
+  auto f = [](const Tensor& x, const Tensor& p) {
+    auto on_true = [](const Tensor& t) {
+      return func::map([](const Tensor& row) { return row.sin(); }, t) + 1;
+    };
+    return func::cond(p, on_true, [](const Tensor& t) { return t.cos(); }, x) + 1;
+  };
+  GraphModule g = make_graph(f)(randn({3, 2}), ones(SymIntSpan(), kBool));
+  EXPECT_EQ(readable(g), R"(class GraphModule(torch.nn.Module):
+    def forward(self, arg0_1: "f32[3, 2]", arg1_1: "b8[]"):
+        # No stacktrace found for following nodes
+        true_graph_0 = self.true_graph_0
+        false_graph_0 = self.false_graph_0
+        cond = torch.ops.higher_order.cond(arg1_1, true_graph_0, false_graph_0, [arg0_1]);  arg1_1 = true_graph_0 = false_graph_0 = arg0_1 = None
+        getitem: "f32[3, 2]" = cond[0];  cond = None
+        add: "f32[3, 2]" = torch.ops.aten.add.Tensor(getitem, 1);  getitem = None
+        return add
+
+    class true_graph_0(torch.nn.Module):
+        def forward(self, arg0_1: "f32[3, 2]"):
+            # No stacktrace found for following nodes
+            select: "f32[2]" = torch.ops.aten.select.int(arg0_1, 0, 0);  select = None
+            body_graph_0 = self.body_graph_0
+            map_impl = torch.ops.higher_order.map_impl(body_graph_0, [arg0_1], []);  body_graph_0 = arg0_1 = None
+            getitem: "f32[3, 2]" = map_impl[0];  map_impl = None
+            add: "f32[3, 2]" = torch.ops.aten.add.Tensor(getitem, 1);  getitem = None
+            return (add,)
+
+        class body_graph_0(torch.nn.Module):
+            def forward(self, arg0_1: "f32[2]"):
+                # No stacktrace found for following nodes
+                sin: "f32[2]" = torch.ops.aten.sin.default(arg0_1);  arg0_1 = None
+                return (sin,)
+
+    class false_graph_0(torch.nn.Module):
+        def forward(self, arg0_1: "f32[3, 2]"):
+            # No stacktrace found for following nodes
+            cos: "f32[3, 2]" = torch.ops.aten.cos.default(arg0_1);  arg0_1 = None
+            return (cos,)
+)");
+  std::string full = readable(g, {.strides = true, .devices = true});
+  EXPECT_THAT(full, HasSubstr("            def forward(self, arg0_1: \"f32[2][1]cpu\"):\n"));
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // The code of docs/graph.md and docs/capture.md, run. tests/house/snippets_test.cc holds the pages to it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "support/tensors.h"
 #include "weft/weft.h"
@@ -45,6 +48,29 @@ TEST(GraphPage, NodesTextsAndRuns) {
   EXPECT_TRUE(close(result, ones({3}).sigmoid() + 1, 1e-6, 1e-6));
   EXPECT_TRUE(close(other, ones({3}).sigmoid() + 5, 1e-6, 1e-6));
   EXPECT_TRUE(close(SigmoidToTanh(module).transform()(ones({3})), ones({3}).tanh() + 5, 1e-6, 1e-6));
+}
+
+TEST(GraphPage, AsCpp) {
+  const std::string folder = ::testing::TempDir() + "weft_graph_page_" + std::to_string(::getpid());
+  GraphModule scale({{"gain.0", full({2}, 3)}}, parse_code(R"(
+def forward(self, x):
+    gain_0 = getattr(self.gain, "0")
+    mul = torch.ops.aten.mul.Tensor(x, gain_0)
+    relu = mul.relu()
+    return relu
+)"));
+  to_folder(scale, folder, "Scale");
+  GraphModule again_scale = load_folder(folder, "Scale");
+  std::filesystem::remove_all(folder);
+  EXPECT_TRUE(close(again_scale(ones({2})), full({2}, 3), 0, 0));
+  EXPECT_THAT(cpp_source(scale, "Scale").source, ::testing::HasSubstr(R"(
+Tensor Scale::forward(const Tensor& x) {
+  Tensor gain_0 = this->gain_0;
+  Tensor mul = weft::mul(x, gain_0);
+  Tensor relu = weft::relu(mul);
+  return relu;
+}
+)"));
 }
 
 TEST(GraphPage, Passes) {

@@ -8,6 +8,7 @@
 #include "support/expect_error.h"
 #include "weft/core/from_data.h"
 #include "weft/graph/compare.h"
+#include "weft/graph/graph_module.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/text.h"
 #include "weft/ops/fake.h"
@@ -222,6 +223,44 @@ TEST(StatementCode, NamesOfModulesAreKept) {
 
 // What PyTorch prints for make_fx(f, tracing_mode="symbolic") of a function with a sum, a product with a
 // number, topk and sizes.
+TEST(Readable, GraphModulesInsideOfAModule) {
+  // As PyTorch prints it.
+  GraphModule relu(
+      parse_code("def forward(self, input : torch.Tensor) -> torch.Tensor:\n    input_1 = input\n"
+                 "    relu = torch.ops.aten.relu.default(input_1)\n    return relu\n"));
+  GraphModule inner(parse_code("def forward(self, x):\n    exp = x.exp()\n    return exp\n"));
+  GraphModule outer(
+      {{"inner", Value(Ref<ValueObject>(inner.callable()))},
+       {"z", Value(Ref<ValueObject>(relu.callable()))},
+       {"w", ones({2})}},
+      parse_code("def forward(self, x):\n    inner = self.inner(x)\n    z = self.z(inner)\n    w = self.w\n"
+                 "    add = z + w\n    return add\n"),
+      "Outer");
+  EXPECT_EQ(readable(outer), R"(class Outer(torch.nn.Module):
+    def forward(self, x):
+        # No stacktrace found for following nodes
+        inner = self.inner(x);  x = None
+        z = self.z(inner);  inner = None
+        w = self.w
+        add = z + w;  z = w = None
+        return add
+
+    class inner(torch.nn.Module):
+        def forward(self, x):
+            # No stacktrace found for following nodes
+            exp = x.exp();  x = None
+            return exp
+
+    class z(torch.nn.Module):
+        def forward(self, input : torch.Tensor) -> torch.Tensor:
+            input_1 = input
+
+            # No stacktrace found for following nodes
+            relu = torch.ops.aten.relu.default(input_1);  input_1 = None
+            return relu
+)");
+}
+
 TEST(Readable, TypesAndSizes) {
   Ref<ShapeEnv> env = ShapeEnv::create();
   SymInt rows = env->create_symbol(3, "x.size(0)"), columns = env->create_symbol(4, "x.size(1)");

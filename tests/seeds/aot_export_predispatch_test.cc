@@ -6,6 +6,7 @@
 #include "weft/autograd/autograd.h"
 #include "weft/capture/functional_capture.h"
 #include "weft/func/control_flow.h"
+#include "weft/func/out_dtype.h"
 #include "weft/nn/layers.h"
 
 namespace weft {
@@ -266,6 +267,69 @@ TEST(TestAOTExport, test_aot_export_predispatch_map_1) {
     add = torch.ops.aten.add.Tensor(cos, 5);  cos = None
     add_1 = torch.ops.aten.add.Tensor(add, arg1_1);  add = arg1_1 = None
     return (add_1,))");
+}
+
+struct Map2 : nn::Module {
+  std::tuple<Tensor> forward(const Tensor& x, const Tensor& y) {
+    Tensor z = x.cos();
+    return z + func::map(map_body, z, y).sum();
+  }
+  WEFT_ARGS(x, y)
+};
+
+TEST(TestAOTExport, test_aot_export_predispatch_map_2) {
+  FunctionalCapture captured = capture_functional(Map2(), {randn({2, 2}), ones({2})});
+  EXPECT_EQ(code_of(captured.module), R"(def forward(self, arg0_1, arg1_1):
+    cos = torch.ops.aten.cos.default(arg0_1);  arg0_1 = None
+    body_graph_0 = self.body_graph_0
+    map_impl = torch.ops.higher_order.map_impl(body_graph_0, [cos], [arg1_1]);  body_graph_0 = arg1_1 = None
+    getitem = map_impl[0];  map_impl = None
+    sum_1 = torch.ops.aten.sum.default(getitem);  getitem = None
+    add = torch.ops.aten.add.Tensor(cos, sum_1);  cos = sum_1 = None
+    return (add,))");
+  EXPECT_EQ(code_at(captured.module, "body_graph_0"), R"(def forward(self, arg0_1, arg1_1):
+    cos = torch.ops.aten.cos.default(arg0_1);  arg0_1 = None
+    add = torch.ops.aten.add.Tensor(cos, 5);  cos = None
+    add_1 = torch.ops.aten.add.Tensor(add, arg1_1);  add = arg1_1 = None
+    return [add_1])");
+  // Slices of dim 0 of z, and y as it is.
+  Tensor x = randn({3, 2}), y = randn({2}), z = x.cos();
+  Tensor expected = z + (z.cos() + 5 + y).sum();
+  EXPECT_TRUE(close(captured.module.call({x, y}).elements()[0].to_tensor(), expected, 1e-6, 1e-6));
+}
+
+// --- out_dtype -------------------------------------------------------------------------------------------
+
+struct OutDtype : nn::Module {
+  Tensor weight = randint(-128, 127, {5, 5}, kInt8);  // neither a parameter nor a buffer
+  std::tuple<Tensor> forward(const Tensor& x) {
+    Tensor y = x + 2;
+    y.add_(5);
+    return func::out_dtype(operator_named("aten::mm"), kInt32, y, weight);
+  }
+  WEFT_ARGS(x)
+};
+
+TEST(TestAOTExport, test_aot_export_predispatch_outdtype) {
+  OutDtype module;
+  Tensor x = randint(-128, 127, {5, 5}, kInt8);
+  FunctionalCapture captured = capture_functional(module, {x});
+  EXPECT_EQ(code_of(captured.module), R"(def forward(self, arg0_1):
+    add = torch.ops.aten.add.Tensor(arg0_1, 2);  arg0_1 = None
+    add_1 = torch.ops.aten.add.Tensor(add, 5);  add = None
+    _tensor_constant0 = self._tensor_constant0
+    out_dtype = torch.ops.higher_order.out_dtype(torch.ops.aten.mm.default, torch.int32, add_1, _tensor_constant0);  add_1 = _tensor_constant0 = None
+    return (out_dtype,))");
+  const Node* result_node = captured.module.graph().back()->previous();
+  ASSERT_EQ(result_node->name(), "out_dtype");
+  EXPECT_EQ(result_node->meta_or_null()->value.to_tensor().dtype(), kInt32);
+  Tensor other = randint(-128, 127, {5, 5}, kInt8);
+  for (const Tensor& given : {x, other}) {
+    Tensor result = captured.module.call({given}).elements()[0].to_tensor();
+    EXPECT_EQ(result.dtype(), kInt32);
+    EXPECT_TRUE(close(result, std::get<0>(module.forward(given)), 0, 0));
+    EXPECT_TRUE(close(result, mm((given + 7).to(kInt32), module.weight.to(kInt32)), 0, 0));
+  }
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 namespace weft {
 
+class GraphModule;
+
 // The "graph():" text of Graph::to_string in a form that means one graph only, and that parse_graph reads
 // back: strings are quoted, numbers exact, devices spelled out. An error that names the node where an
 // argument has no text: a tensor, a generator, a symbolic number, an object.
@@ -28,5 +30,8 @@ struct ReadableOptions {
 // "net.cc:12 in forward", or a Python stack trace.
 std::string readable(const Graph& graph, std::string_view class_name = "GraphModule",
                      const ReadableOptions& options = {});
+// The same of a graph module: its class, with the classes of the graph modules among its children in it (the
+// branches of a `cond`, the body of a `map`), which have the children's names.
+std::string readable(const GraphModule& module, const ReadableOptions& options = {});
 
 }  // namespace weft

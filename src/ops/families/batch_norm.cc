@@ -1,4 +1,5 @@
 // Batch normalisation.
+#include "ops/hidden_writes.h"
 #include "ops/support/family.h"
 #include "ops/support/reduction.h"
 
@@ -223,10 +224,6 @@ Tensor batch_norm_composite(const Tensor& input, const Tensor& weight, const Ten
     if (weight.defined()) out = out * select(weight, 0, 0);
     return bias.defined() ? out + select(bias, 0, 0) : out;
   }
-  // Where writes become values, the form that says that it writes to the statistics.
-  constexpr uint32_t functional = layer::kFunctionalizeUpper | layer::kFunctionalizeLower;
-  if (training && mean.defined() && var.defined() && ((mean.flags() | var.flags()) & functional))
-    return std::get<0>(_native_batch_norm_legit(input, weight, bias, mean, var, true, momentum, eps));
   return std::get<0>(native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
 }
 
@@ -422,3 +419,12 @@ WEFT_OPERATOR(batch_norm_impl_index) = {
 };
 
 }  // namespace weft::ops
+
+// In training, batch norm writes to the running statistics.
+const weft::Operator* weft::openly_writing(const Operator& op, Args args) {
+  if (&op.def() != &ops::native_batch_norm_op || op.form() != OpForm::kFunctional) return nullptr;
+  const bool has_statistics = args[3].is_tensor() && args[4].is_tensor();
+  if (!has_statistics || !args[5].to_bool()) return nullptr;
+  static const Operator& legit = operator_named("aten::_native_batch_norm_legit");
+  return &legit;
+}

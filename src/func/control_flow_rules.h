@@ -1,0 +1,60 @@
+#pragma once
+
+#include <utility>
+
+#include "weft/core/callable.h"
+#include "weft/ops/layers.h"
+#include "weft/ops/operator.h"
+
+// What the rules of the operators over functions share: what they are (control_flow_operators.cc), their
+// gradients (control_flow_gradients.cc), and what vmap makes of them (control_flow_batching.cc).
+
+namespace weft {
+
+const Operator& cond_operator();
+const Operator& map_operator();
+const Operator& scan_operator();
+const Operator& while_operator();
+const Operator& stacked_while_operator();  // a while_loop that gives what each round gave, stacked
+const Operator& out_dtype_operator();
+const OpDef& out_dtype_definition();
+
+// The call as a custom function whose backward is a call over pullbacks.
+Value differentiate_cond(Args args);
+Value differentiate_map(Args args);
+Value differentiate_scan(Args args);
+Value differentiate_while(Args args);
+
+Value vmap_cond(Level& level, const Operator& op, Args args);
+Value vmap_map(Level& level, const Operator& op, Args args);
+Value vmap_scan(Level& level, const Operator& op, Args args);
+Value vmap_while(Level& level, const Operator& op, Args args);  // of both kinds
+
+namespace flow {
+
+inline constexpr uint32_t kSeenBy = layer::kLevels | layer::kFunctionalizeUpper | layer::kRecorderUpper |
+                                    layer::kAutograd | layer::kFunctionalizeLower | layer::kRecorderLower |
+                                    layer::kFake;
+
+Callable& function_at(Args args, size_t i);
+inline ValueList list_at(Args args, size_t i) { return args[i].elements(); }
+inline Value as_tuple(const Value& value) {
+  return value.is_sequence() ? Value::tuple(value.elements()) : Value::tuple({value});
+}
+inline Value callable_value(ValueFunction f) { return Value(Ref<ValueObject>(make_closure(std::move(f)))); }
+
+ValueList joined(ValueList a, const ValueList& b);
+// `count` entries from `begin` on.
+ValueList part(Args values, size_t begin, size_t count);
+// Entry i of dim 0 of each.
+ValueList slices(const ValueList& xs, int64_t i);
+
+// The tensors among leaves, and the leaves again with others in their places.
+std::vector<Tensor> tensors_among(const ValueList& leaves);
+ValueList with_tensors(ValueList leaves, std::span<const Tensor> tensors);
+
+// Whether gradients are recorded, and one of the arguments has one.
+bool wants_gradient(Args args);
+
+}  // namespace flow
+}  // namespace weft
