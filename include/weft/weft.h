@@ -108,6 +108,7 @@
 
 // capture: programs become graphs
 #include "weft/capture/functional_capture.h"
+#include "weft/capture/inlining.h"
 #include "weft/capture/make_graph.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/capture/trace.h"

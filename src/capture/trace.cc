@@ -59,6 +59,8 @@ TracedFunction TracedFunction::untraced(std::string name, ValueFunction original
 }
 
 Value TracedFunction::call(Args args, const Kwargs& kwargs) const {
+  if (TraceRecorder* recorder = TraceRecorder::current(); recorder && is_recorded())
+    return recorder->call_traced(name_, module_, args, kwargs);
   if (is_recorded()) return module_.call(args, kwargs);
   if (untraced_names_->empty() && kwargs.empty()) return original_(args);
   return original_(untraced_names_->bind(args, kwargs, name_));
@@ -79,6 +81,10 @@ std::shared_ptr<nn::ModuleState> without_code(const nn::ModuleState& from) {
   for (const auto& entry : from.attributes)
     if (entry.second.is_object()) state->attributes.push_back(entry);
   for (const nn::ModuleState::Child& child : from.children) {
+    if (graph_module_in(Value(Ref<ValueObject>(child.callable)))) {  // its code is a graph: it stays one
+      state->children.push_back(child);
+      continue;
+    }
     auto refuse = make_closure([](Args) -> Value { fail("Trace submodules cannot be called."); });
     state->children.push_back({child.name, without_code(*child.state), refuse});
   }

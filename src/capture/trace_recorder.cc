@@ -19,8 +19,9 @@ TraceRecorder* TraceRecorder::current() noexcept { return active; }
 TraceRecorder::TraceRecorder(const TraceOptions& options, const nn::Module* root)
     : GraphWriter(root),
       options_(options),
+      root_(root),
       env_(ShapeEnv::create({.duck_shape = false, .specialize_zero_one = false, .record_guards = false})) {
-  if (root) paths_ = module_paths(*root->state(), "__module");
+  if (root) paths_ = module_paths(*root->state(), std::string(kRootScope));
 }
 
 TraceRecorder::~TraceRecorder() {
@@ -86,6 +87,7 @@ void TraceRecorder::annotate(Node& node, const Value& result) {
     return Value(shape);
   });
   meta.modules = modules_;
+  if (modules_.size() > 1) meta.extra.set("calls", call_ids_);
   places_.try_emplace(&node, StackTrace::capture());
 }
 
@@ -145,19 +147,6 @@ SymInt TraceRecorder::integer_of(const Tensor& tensor) {
   return value;
 }
 
-// --- modules ---------------------------------------------------------------------------------------------
-
-Value TraceRecorder::handle(const nn::ModuleCall& call) {
-  auto found = paths_.find(call.module.get());
-  const std::string& name = call.module->class_name;
-  modules_.emplace_back(found == paths_.end() ? name : found->second, name);
-  struct Leave {
-    std::vector<std::pair<std::string, std::string>>& modules;
-    ~Leave() { modules.pop_back(); }
-  } leave{modules_};
-  return call.run(call.args);
-}
-
 // --- calls -----------------------------------------------------------------------------------------------
 
 namespace {
@@ -186,9 +175,6 @@ bool writes_in_place(const Operator& op) {
 
 }  // namespace
 
-namespace {
-
-// Operators below run on numbers: a trace never guards.
 Value at_hint(const Value& leaf) {
   switch (leaf.kind()) {
     case Value::Kind::kSymInt:
@@ -201,6 +187,8 @@ Value at_hint(const Value& leaf) {
       return leaf;
   }
 }
+
+namespace {
 
 const OutplaceRule* outplace_rule(const Operator& op) {
   if (op.form() != OpForm::kInplace) return nullptr;

@@ -297,7 +297,7 @@ constexpr PythonFunction kFunctions[] = {
     {"round", "", rounded<sym_round>},
     {"torch._C._set_grad_enabled", "", set_grad_enabled, true},
     {"torch._assert", "", assert_value, true},
-    {"weft.call", "", call_value},
+    {"weft.call", "", call_value, true},  // what the function does is not known
 };
 
 }  // namespace

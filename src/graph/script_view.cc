@@ -141,14 +141,23 @@ void ScriptLowering::lower_function(const Node& node) {
   if (lowered_.contains(&node)) return;  // takes an item of what was taken apart as a whole
   builder_.begin(node);
   if (is_getitem(node)) return lower_getitem(node);
-  const Callable* callable = node.args().empty() ? nullptr : callable_in(node.args()[0]);
-  if (callable) {
-    std::string name = callable->type_name();
+  if (std::string name = called_function(node); !name.empty())
     return name.starts_with('^') ? lower_custom(node, name.substr(1)) : lower_captured(node, name);
-  }
   if (lower_arithmetic(node)) return;
   std::string name = node.target().to_string();
   lower_custom(node, name.substr(name.rfind('.') + 1));
+}
+
+// The name of the function that a node calls as a Value: one among its arguments, or an attribute.
+std::string ScriptLowering::called_function(const Node& node) const {
+  if (node.args().empty()) return {};
+  if (const Callable* own = callable_in(node.args()[0])) return own->type_name();
+  static const PythonFunction& call = python_function("weft.call");
+  const Node* attribute = node_in(node.args()[0]);
+  if (node.target().function() != &call || !attribute || attribute->kind() != NodeKind::kGetAttr) return {};
+  std::string path = attribute->target().to_string();
+  Value found = found_in(options_.root, path);
+  return callable_in(found) ? callable_in(found)->type_name() : path;
 }
 
 void ScriptLowering::lower_getitem(const Node& node) {
