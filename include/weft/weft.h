@@ -102,6 +102,7 @@
 #include "weft/graph/text.h"
 
 // passes: one transformation or check a file
+#include "weft/passes/merge_nodes.h"
 #include "weft/passes/pass_runner.h"
 #include "weft/passes/shape_prop.h"
 #include "weft/passes/verify.h"
@@ -110,6 +111,7 @@
 #include "weft/capture/functional_capture.h"
 #include "weft/capture/inlining.h"
 #include "weft/capture/make_graph.h"
+#include "weft/capture/optimized.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/capture/trace.h"
 #include "weft/capture/trace_graph.h"

@@ -4,11 +4,14 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "capture/optimized_forms.h"
 #include "capture/trace_check.h"
 #include "capture/trace_recorder.h"
 #include "capture/trace_types.h"
 #include "weft/base/warning.h"
+#include "weft/capture/optimized.h"
 #include "weft/nn/module_text.h"
+#include "weft/ops/layers.h"
 
 namespace weft {
 
@@ -50,7 +53,8 @@ TracedFunction::TracedFunction(std::string name, GraphModule module, ValueFuncti
     : name_(std::move(name)),
       module_(std::move(module)),
       original_(std::move(original)),
-      inputs_(std::move(inputs)) {}
+      inputs_(std::move(inputs)),
+      forms_(std::make_shared<OptimizedForms>()) {}
 
 TracedFunction TracedFunction::untraced(std::string name, ValueFunction original, std::string arg_names) {
   TracedFunction function(std::move(name), GraphModule(), std::move(original), std::nullopt);
@@ -61,9 +65,18 @@ TracedFunction TracedFunction::untraced(std::string name, ValueFunction original
 Value TracedFunction::call(Args args, const Kwargs& kwargs) const {
   if (TraceRecorder* recorder = TraceRecorder::current(); recorder && is_recorded())
     return recorder->call_traced(name_, module_, args, kwargs);
-  if (is_recorded()) return module_.call(args, kwargs);
+  if (is_recorded()) {
+    bool is_watched = layer_state().active != 0 || nn::ModuleObserver::current();
+    bool runs_form = OptimizedExecution::is_on() && !is_watched;
+    return (runs_form ? forms_->form_for(module_, args) : module_).call(args, kwargs);
+  }
   if (untraced_names_->empty() && kwargs.empty()) return original_(args);
   return original_(untraced_names_->bind(args, kwargs, name_));
+}
+
+GraphModule TracedFunction::graph_for(std::initializer_list<Value> inputs) const {
+  require(is_recorded(), "graph_for: '{}' was not traced, since tracing is switched off", name_);
+  return forms_->form_for(module_, Args(inputs.begin(), inputs.size()));
 }
 
 namespace {

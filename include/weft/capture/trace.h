@@ -44,6 +44,8 @@ struct TraceOptions {
   std::string name = "forward";
 };
 
+class OptimizedForms;
+
 // A recorded function. Copies are handles.
 class TracedFunction {
  public:
@@ -60,6 +62,9 @@ class TracedFunction {
   Tensor operator()(const A&... args) const {
     return from_value<Tensor>(call({to_value(args)...}));
   }
+  // The graph that a call with these inputs runs while optimised execution is on (see optimized.h), over the
+  // same tensors.
+  GraphModule graph_for(std::initializer_list<Value> inputs) const;
   const std::string& name() const noexcept { return name_; }
   Graph& graph() const noexcept { return module_.graph(); }
   const GraphModule& graph_module() const noexcept { return module_; }
@@ -77,6 +82,7 @@ class TracedFunction {
   ValueFunction original_;
   std::optional<Value> inputs_;
   std::optional<ArgumentNames> untraced_names_;
+  std::shared_ptr<OptimizedForms> forms_;
 };
 
 // Recorded methods of a module, with its parameters, buffers and children (shared, not copied) and nothing
@@ -108,6 +114,9 @@ class TracedModule : public nn::Module {
     return from_value<Tensor>(call({to_value(args)...}));
   }
   Graph& graph() const { return method("forward").graph(); }
+  GraphModule graph_for(std::initializer_list<Value> inputs) const {
+    return method("forward").graph_for(inputs);
+  }
   Ref<Callable> callable() const;
   ValueFunction function() const { return method("forward").function(); }
   const std::string& original_name() const { return state()->class_name; }
