@@ -30,6 +30,7 @@
 #include "weft/core/argument_names.h"
 #include "weft/core/callable.h"
 #include "weft/core/from_data.h"
+#include "weft/core/future.h"
 #include "weft/core/pytree.h"
 #include "weft/core/scalar.h"
 #include "weft/core/spans.h"
@@ -108,6 +109,7 @@
 #include "weft/passes/verify.h"
 
 // capture: programs become graphs
+#include "weft/capture/fork.h"
 #include "weft/capture/functional_capture.h"
 #include "weft/capture/inlining.h"
 #include "weft/capture/make_graph.h"

@@ -70,6 +70,10 @@ Value TraceRecorder::unknown_tensor(const Tensor& tensor) {
     watch(tensor);
     return value_of(node);
   }
+  require(!left_behind_.contains(tensor.impl()->serial()),
+          "{} was made by a forked function and left it otherwise than as its result, which a trace cannot "
+          "follow; return it, and wait for it",
+          describe(tensor));
   require(
       !tensor.requires_grad(),
       "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "

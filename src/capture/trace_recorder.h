@@ -1,10 +1,12 @@
 #pragma once
 
 #include <deque>
+#include <unordered_set>
 
 #include "capture/graph_writer.h"
 #include "weft/base/stack_trace.h"
 #include "weft/capture/trace.h"
+#include "weft/core/future.h"
 #include "weft/nn/module.h"
 #include "weft/ops/conversions.h"
 #include "weft/ops/recorder.h"
@@ -47,6 +49,9 @@ class TraceRecorder final : public GraphWriter,
   bool knows(const nn::ModuleState& module) const { return paths_.contains(&module); }
   // A call of what was traced before: as it is, or what it does.
   Value call_traced(const std::string& name, const GraphModule& module, Args args, const Kwargs& kwargs);
+  // Runs a function whose nodes become a graph of their own, and one step.
+  Ref<FutureObject> fork(FunctionRef<Value()> f);
+  Value wait(const FutureObject& future);
   // Where in the program each node was recorded.
   using Places = std::unordered_map<const Node*, StackTrace>;
   Places take_places() { return std::move(places_); }
@@ -92,9 +97,11 @@ class TraceRecorder final : public GraphWriter,
   std::vector<std::pair<std::string, std::string>> modules_;  // those that are running: path and class
   Value call_ids_;  // of those: a list of numbers, which tells calls of one module apart
   int64_t next_call_ = 0;
-  const nn::ModuleState* opened_ = nullptr;            // whose calls are not kept as calls
-  std::unordered_map<const Graph*, Node*> functions_;  // traced before and called
-  std::vector<Tensor> kept_;                           // whose marks are taken off at the end
+  const nn::ModuleState* opened_ = nullptr;                 // whose calls are not kept as calls
+  std::unordered_map<const Graph*, Node*> functions_;       // traced before and called
+  std::vector<std::pair<Ref<FutureObject>, Node*>> forks_;  // null: inside of another one
+  std::unordered_set<uint64_t> left_behind_;  // serial numbers of tensors that forked functions made
+  std::vector<Tensor> kept_;                  // whose marks are taken off at the end
   GraphModule::Attributes constants_;
   Places places_;
 };

@@ -30,6 +30,7 @@ class ScriptLowering {
   void lower_getitem(const Node& node);
   // One that was captured before.
   void lower_captured(const Node& node, const std::string& name);
+  void lower_fork(const Node& node);
   // A custom autograd function, or one that nothing is known of.
   void lower_custom(const Node& node, const std::string& name);
   void lower_module(const Node& node);

@@ -3,6 +3,8 @@
 
 #include "seeds/support/check_trace.h"
 #include "seeds/support/file_check.h"
+#include "support/expect_error.h"
+#include "weft/capture/fork.h"
 #include "weft/capture/inlining.h"
 #include "weft/func/func.h"
 #include "weft/graph/script_view.h"
@@ -183,6 +185,208 @@ TEST(CallsInTraces, UnderATransformAreOpenedUp) {
   EXPECT_EQ(script_view(traced.graph_module()).count("prim::CallFunction"), 0u);
   expect_equal(traced(full({2, 4}, 5.0)), full({2, 4}, -10.0));
 }
+
+// --- fork and wait ---------------------------------------------------------------------------------------
+
+struct Forked : nn::Module {
+  std::tuple<Tensor, Tensor> forward(const Tensor& x) { return {relu(x), neg(x)}; }
+  WEFT_ARGS(x)
+};
+struct Forks : nn::Module {
+  nn::ModuleList<Forked> mods = child("mods", [] {
+    nn::ModuleList<Forked> two;
+    two.push_back(Forked());
+    two.push_back(Forked());
+    return two;
+  }());
+  Tensor forward(const Tensor& x) {
+    std::vector<Future<std::tuple<Tensor, Tensor>>> futures;
+    for (Forked& mod : mods) futures.push_back(fork(mod, x));
+    std::vector<Tensor> results;
+    for (const auto& future : futures) results.push_back(std::get<0>(future.wait()));
+    return stack(results);
+  }
+  WEFT_ARGS(x)
+};
+
+TEST(TraceDropped, test_trace_fork_join_and_module) {
+  Forks net;
+  Tensor x = rand({3, 4});
+  TracedModule traced = trace(net, x);
+  ScriptGraph view = script_view(forward_of(traced), method_of(traced));
+  EXPECT_EQ(view.count("prim::fork"), 2u);
+  EXPECT_EQ(view.count("aten::wait"), 2u);
+  constexpr const char* kType = "Float(3, 4, strides=[4, 1], requires_grad=0, device=cpu)";
+  std::string text = fmt::format(
+      "graph(%self : __torch__.Forks,\n"
+      "      %x : {0}):\n"
+      "  %2 : Future[({0}, {0})] = prim::fork_0(%x)\n"
+      "  %3 : Future[({0}, {0})] = prim::fork_1(%x)\n"
+      "  %4 : ({0}, {0}) = aten::wait(%2)\n"
+      "  %5 : {0}, %6 : {0} = prim::TupleUnpack(%4)\n"
+      "  %7 : ({0}, {0}) = aten::wait(%3)\n"
+      "  %8 : {0}, %9 : {0} = prim::TupleUnpack(%7)\n"
+      "  %10 : Tensor[] = prim::ListConstruct(%5, %8)\n"
+      "  %11 : int = prim::Constant[value=0]()\n"
+      "  %12 : Float(2, 3, 4, strides=[12, 4, 1], requires_grad=0, device=cpu) = aten::stack(%10, %11)\n"
+      "  return (%12)\n",
+      kType);
+  for (int i = 0; i < 2; ++i)
+    text += fmt::format(
+        "with prim::fork_{1} = graph(%x : {0}):\n"
+        "  %1 : {0} = aten::relu(%x)\n"
+        "  %2 : {0} = aten::neg(%x)\n"
+        "  %3 : ({0}, {0}) = prim::TupleConstruct(%1, %2)\n"
+        "  return (%3)\n",
+        kType, i);
+  EXPECT_EQ(view.to_string(), text);
+  Tensor other = randn({2, 5});
+  expect_equal(traced(other), net(other));
+  expect_equal(testing::saved_and_loaded(forward_of(traced))(other), net(other));
+}
+
+TEST(Fork, TracesHaveWhatTheFunctionReadsAsOperands) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x * 2;
+    Future<Tensor> sum = fork([&](const Tensor& a) { return a + y; }, x);
+    return sum.wait();
+  };
+  TracedFunction traced = trace(f, rand({3, 4}), {.arg_names = "x", .name = "f"});
+  EXPECT_EQ(script_text(traced.graph_module(), {.types = false}),
+            "graph(%x : Tensor):\n"
+            "  %1 : Tensor = prim::Constant[value={2}]()\n"
+            "  %2 : Tensor = aten::mul(%x, %1)\n"
+            "  %3 : Future[Tensor] = prim::fork_0(%x, %2)\n"
+            "  %4 : Tensor = aten::wait(%3)\n"
+            "  return (%4)\n"
+            "with prim::fork_0 = graph(%x : Tensor,\n"
+            "      %mul : Tensor):\n"
+            "  %2 : int = prim::Constant[value=1]()\n"
+            "  %3 : Tensor = aten::add(%x, %mul, %2)\n"
+            "  return (%3)\n");
+  EXPECT_EQ(script_code(traced.graph_module(), {.name = "f"}),
+            "def f(x: Tensor) -> Tensor:\n"
+            "  _0 = torch.mul(x, CONSTANTS.c0)\n"
+            "  def __forked_function():\n"
+            "    return torch.add(x, _0)\n"
+            "  _1 = fork(__forked_function)\n"
+            "  return torch.wait(_1)\n");
+  Tensor x = rand({2});
+  expect_equal(traced(x), f(x));
+}
+
+struct Weighted : nn::Module {
+  Tensor weight = parameter("weight", rand({4}));
+  Tensor forward(const Tensor& x) { return x * weight + x.size(0); }
+  WEFT_ARGS(x)
+};
+struct ForksWeighted : nn::Module {
+  Weighted mod = child("mod", Weighted());
+  Tensor forward(const Tensor& x) {
+    Future<Tensor> inside = fork([&](const Tensor& a) { return fork(mod, a * a).wait() + 1; }, x);
+    Tensor own = mod(x) * x.size(0);
+    return inside.wait() * own;
+  }
+  WEFT_ARGS(x)
+};
+
+TEST(Fork, NestsAndHasGradientsAndFollowsTheModulesTensors) {
+  ForksWeighted net;
+  Tensor x = rand({3, 4});
+  TracedModule traced = trace(net, x);
+  testing::CheckTrace options{.reference = args({x}), .inputs = args({rand({5, 4})})};
+  testing::check_trace(net, options);
+  auto gradient = [&](const auto& run) { return autograd::grad({run(x).sum()}, {net.mod.weight})[0]; };
+  expect_equal(gradient(traced), gradient([&](const Tensor& t) { return net(t); }));
+  traced.set_tensor("mod.weight", zeros({4}));
+  expect_equal(traced(ones({2, 4})), full({2, 4}, 12.0));
+  // Two of one kind inside each other, each numbered in its own graph.
+  FileCheck()
+      .check_count("prim::fork_0(", 1)
+      .check("with prim::fork_0 = graph(")
+      .check_count("prim::fork_0(", 1)
+      .check("with prim::fork_0 = graph(")
+      .check_not("prim::fork")
+      .run(script_text(forward_of(traced), method_of(traced)));
+}
+
+TEST(Fork, WritesOfTheFunctionAreSeenAfterIt) {
+  auto f = [](const Tensor& x) {
+    Tensor own = x.clone();
+    Future<Tensor> future = fork([](Tensor t) { return t.mul_(3) + 0; }, own);
+    return own + future.wait() + own.size(0);
+  };
+  TracedFunction traced = trace(f, ones({2}));
+  Tensor x = rand({5});
+  expect_equal(traced(x), f(x));
+}
+
+TEST(Fork, KeepsErrorsForTheWaiterAndModesOfTheCaller) {
+  Future<Tensor> failed = fork([](const Tensor& x) { return x + ones({7}); }, ones({3}));
+  for (int i = 0; i < 2; ++i) EXPECT_ERROR(failed.wait(), "3");
+  Tensor x = rand({3}).set_requires_grad();
+  auto twice = [](const Tensor& t) { return t * 2; };
+  EXPECT_TRUE(fork(twice, x).wait().requires_grad());
+  NoGrad no_grad;
+  EXPECT_FALSE(fork(twice, x).wait().requires_grad());
+}
+
+TEST(Fork, ErrorsLeaveTheTraceWhole) {
+  auto f = [](const Tensor& x) {
+    Future<Tensor> failed = fork([](const Tensor& t) { return (t * 5).view({7}); }, x);
+    try {
+      return failed.wait();
+    } catch (const Error&) {
+      return x * 3;
+    }
+  };
+  TracedFunction traced = trace(f, ones({2}));
+  EXPECT_EQ(testing::operators_in(traced.graph()), std::vector<std::string>{"mul"});
+  expect_equal(traced(full({3}, 2.0)), full({3}, 6.0));
+}
+
+TEST(Fork, WhatLeavesTheFunctionByAnotherWayIsAnError) {
+  auto leaks = [](const Tensor& x) {
+    Tensor kept;
+    fork([&](const Tensor& t) { return kept = t * 2, t + 1; }, x).wait();
+    return kept * 2;
+  };
+  EXPECT_ERROR(trace(leaks, ones({2})), "left it otherwise than as its result");
+  auto leaks_future = [](const Tensor& x) {
+    std::optional<Future<Tensor>> kept;
+    auto twice = [](const Tensor& t) { return t * 2; };
+    fork([&](const Tensor& t) { return kept = fork(twice, t), t + 1; }, x).wait();
+    return kept->wait();
+  };
+  EXPECT_ERROR(trace(leaks_future, ones({2})), "made inside of another forked function");
+}
+
+// Two runs that fork different things are different programs.
+TEST(Fork, TheCheckerLooksInside) {
+  int runs = 0;
+  auto f = [&](const Tensor& x) {
+    ++runs;
+    return fork([&](const Tensor& t) { return runs > 1 ? t.sin() : t.cos(); }, x).wait();
+  };
+  try {
+    (void)testing::warnings_of([&] { trace(f, ones({2})); });
+    FAIL() << "the difference went unnoticed";
+  } catch (const TracingCheckError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("aten::cos"));
+  }
+}
+
+TEST(Fork, UnderATransformRunsAsItIs) {
+  auto f = [](const Tensor& x) {
+    return func::vmap(
+        [](const Tensor& row) { return fork([](const Tensor& t) { return t.sum() * t; }, row).wait(); })(x);
+  };
+  TracedFunction traced = trace(f, rand({3, 4}));
+  Tensor x = rand({2, 4});
+  expect_equal(traced(x), x.sum({1}, true) * x);
+}
+
+// --- two calls of one module -----------------------------------------------------------------------------
 
 struct Twice : nn::Module {
   nn::Linear l = child("l", nn::Linear(4, 4));
