@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/base/warning.h"
 #include "weft/ops/fake.h"
+#include "weft/ops/nested.h"
 
 namespace weft {
 namespace {
@@ -86,6 +87,7 @@ void TraceRecorder::annotate(Node& node, const Value& result) {
   NodeMeta& meta = node.meta();
   meta.value = map_leaves(result, [](const Value& leaf) {
     if (!leaf.is_tensor()) return leaf;
+    if (is_nested(leaf.tensor_ref())) return Value();  // the number of components is that of one run
     Tensor shape = shape_only(leaf.tensor_ref());
     if (leaf.tensor_ref().requires_grad()) shape.set_requires_grad();
     return Value(shape);
@@ -114,9 +116,20 @@ SymInt TraceRecorder::new_size(int64_t hint, const std::string& source) {
                              sym::ValueRange{0, sym::ValueRange::kInf});
 }
 
+namespace {
+
+// A nested tensor whose components differ in some size: the whole has none.
+bool is_ragged(const TensorImpl& tensor) {
+  for (const SymInt& size : tensor.sizes())
+    if (!size.is_symbolic() && size.plain() < 0) return true;
+  return false;
+}
+
+}  // namespace
+
 SymIntSpan TraceRecorder::sizes(const TensorImpl& tensor) {
   Node* node = is_listening() ? node_of(tensor) : nullptr;
-  if (!node || tensor.dim() == 0) return tensor.sizes();
+  if (!node || tensor.dim() == 0 || is_ragged(tensor)) return tensor.sizes();
   SymInts& known = sizes_of_[tensor.serial()];
   bool is_current = static_cast<int64_t>(known.size()) == tensor.dim();
   for (size_t d = 0; is_current && d < known.size(); ++d)
