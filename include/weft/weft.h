@@ -31,6 +31,8 @@
 #include "weft/core/argument_names.h"
 #include "weft/core/callable.h"
 #include "weft/core/from_data.h"
+#include "weft/core/future.h"
+#include "weft/core/printable_box.h"
 #include "weft/core/pytree.h"
 #include "weft/core/scalar.h"
 #include "weft/core/spans.h"
@@ -54,6 +56,7 @@
 #include "weft/ops/indexing.h"
 #include "weft/ops/layers.h"
 #include "weft/ops/mode.h"
+#include "weft/ops/nested.h"
 #include "weft/ops/op_def.h"
 #include "weft/ops/operator.h"
 #include "weft/ops/operator_value.h"
@@ -105,6 +108,7 @@
 #include "weft/graph/text.h"
 
 // passes: one transformation or check a file
+#include "weft/passes/merge_nodes.h"
 #include "weft/passes/pass_runner.h"
 #include "weft/passes/shape_prop.h"
 #include "weft/passes/verify.h"
@@ -112,8 +116,11 @@
 // capture: programs become graphs
 #include "weft/capture/compilation_unit.h"
 #include "weft/capture/exportability.h"
+#include "weft/capture/fork.h"
 #include "weft/capture/functional_capture.h"
+#include "weft/capture/inlining.h"
 #include "weft/capture/make_graph.h"
+#include "weft/capture/optimized.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/capture/trace.h"
 #include "weft/capture/trace_graph.h"

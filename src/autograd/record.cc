@@ -4,6 +4,7 @@
 #include "autograd/view_history.h"
 #include "weft/autograd/anomaly.h"
 #include "weft/base/error.h"
+#include "weft/ops/extension.h"
 #include "weft/ops/functions.h"
 #include "weft/ops/layers.h"
 
@@ -150,6 +151,13 @@ Value record_call(const Operator& op, Args args, FunctionRef<Value(Args)> call_b
 namespace weft {
 
 Value layers::autograd(const Operator& op, Args args) {
+  if ((dispatch::flags_of(args) & layer::kExtension) && is_grad_enabled() &&
+      autograd::any_requires_grad(args))
+    for (const Value& arg : args) {
+      const Extension* extension = arg.is_tensor() ? extension_of(arg.tensor_ref()) : nullptr;
+      std::optional<ExtensionCall> other = extension ? extension->recorded_as(op, args) : std::nullopt;
+      if (other) return layers::autograd(other->op, other->args);
+    }
   return autograd::record_call(op, args, [&](Args below) {
     MaskScope scope(layer::below(layer::kAutograd));
     return dispatch::redispatch(op, below);

@@ -152,6 +152,17 @@ Node& GraphWriter::attribute_node(const Tensor& tensor) {
   return *node;
 }
 
+void GraphWriter::forget(const std::unordered_set<const Node*>& nodes, Nodes known) {
+  nodes_ = std::move(known);
+  sizes_.forget(nodes);
+}
+
+Value GraphWriter::attribute(std::string_view path) const {
+  for (const auto& [name, value] : attributes_)
+    if (name == path) return value;
+  return {};
+}
+
 // --- calls -----------------------------------------------------------------------------------------------
 
 namespace {

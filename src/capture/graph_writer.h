@@ -1,6 +1,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "capture/size_nodes.h"
 #include "weft/graph/graph_module.h"
@@ -46,6 +47,13 @@ class GraphWriter {
   // The node that reads any other value, under a name of its own: "true_graph_0".
   Node& new_attribute(const std::string& prefix, const Value& value, std::string_view separator = "");
   SizeNodes& sizes() noexcept { return sizes_; }
+  // Which node stands for which tensor, by the tensor's serial number.
+  using Nodes = std::unordered_map<uint64_t, Node*>;
+  const Nodes& nodes() const noexcept { return nodes_; }
+  // These nodes stand for nothing any more, and tensors are known as `known` says.
+  void forget(const std::unordered_set<const Node*>& nodes, Nodes known);
+  // What the graph names by this path and the root does not have; None where there is nothing.
+  Value attribute(std::string_view path) const;
 
  private:
   void track_items(const ValueList& elements, Node& node);
@@ -54,7 +62,7 @@ class GraphWriter {
   const nn::Module* root_;
   Graph graph_;
   SizeNodes sizes_{graph_};
-  std::unordered_map<uint64_t, Node*> nodes_;             // by the tensor's serial number
+  Nodes nodes_;
   std::unordered_map<uint64_t, std::string> root_names_;  // of what the root owns
   std::unordered_map<std::string, int64_t> next_number_;  // of "_tensor_constant", "true_graph", ...
   GraphModule::Attributes attributes_;

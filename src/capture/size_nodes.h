@@ -1,6 +1,7 @@
 #pragma once
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "weft/graph/graph.h"
 
@@ -18,6 +19,11 @@ class SizeNodes {
   void offer(const Tensor& tensor, Node& node);
   void offer_size(const sym::Expr* expr, Node& tensor, int64_t dim) {
     sources_.try_emplace(expr, Source{&tensor, dim});
+  }
+  // These nodes are no longer there.
+  void forget(const std::unordered_set<const Node*>& gone) {
+    std::erase_if(nodes_, [&](const auto& entry) { return gone.contains(entry.second); });
+    std::erase_if(sources_, [&](const auto& entry) { return gone.contains(entry.second.tensor); });
   }
   // A plain number as it is; for an expression the node that computes it, made from those of its symbols.
   Value value_for(const Value& number);

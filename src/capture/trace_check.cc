@@ -33,11 +33,20 @@ namespace {
 // have the same lines.
 class CanonicalLines {
  public:
-  explicit CanonicalLines(const Graph& graph) {
-    for (const Node& node : graph) {
+  explicit CanonicalLines(const GraphModule& module) {
+    for (const Node& node : module.graph()) {
       numbers_.emplace(&node, numbers_.size());
       nodes_.push_back(&node);
       lines_.push_back(line(node) + "\n");
+      if (node.kind() != NodeKind::kGetAttr) continue;
+      // A graph that it calls, under the node that reads it.
+      std::optional<GraphModule> inner = graph_module_in(module.find(node.target().to_string()));
+      if (!inner) continue;
+      const CanonicalLines nested(*inner);
+      for (const std::string& line : nested.lines()) {
+        nodes_.push_back(&node);
+        lines_.push_back("  " + line);
+      }
     }
   }
   const std::vector<std::string>& lines() const { return lines_; }
@@ -91,7 +100,7 @@ std::string source_text(const char* heading, const Recording& recording, const N
 }
 
 std::string graph_difference(const Recording& traced, const Recording& check) {
-  CanonicalLines a(traced.module.graph()), b(check.module.graph());
+  CanonicalLines a(traced.module), b(check.module);
   if (a.lines() == b.lines()) return {};
   std::string text = "Graph diff:\n" + indent(ndiff(joined(a.lines()), joined(b.lines()))) + "\n";
   for (size_t i = 0; i < std::min(a.lines().size(), b.lines().size()); ++i) {
@@ -106,7 +115,7 @@ std::string graph_difference(const Recording& traced, const Recording& check) {
 
 // The first constant tensor that is another one in the second recording.
 std::string constant_difference(const Recording& traced, const Recording& check) {
-  CanonicalLines a(traced.module.graph()), b(check.module.graph());
+  CanonicalLines a(traced.module), b(check.module);
   for (size_t i = 0; i < std::min(a.nodes().size(), b.nodes().size()); ++i) {
     const Node &mine = *a.nodes()[i], &other = *b.nodes()[i];
     if (mine.kind() != other.kind()) return {};

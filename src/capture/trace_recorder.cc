@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/base/warning.h"
 #include "weft/ops/fake.h"
+#include "weft/ops/nested.h"
 
 namespace weft {
 namespace {
@@ -19,8 +20,9 @@ TraceRecorder* TraceRecorder::current() noexcept { return active; }
 TraceRecorder::TraceRecorder(const TraceOptions& options, const nn::Module* root)
     : GraphWriter(root),
       options_(options),
+      root_(root),
       env_(ShapeEnv::create({.duck_shape = false, .specialize_zero_one = false, .record_guards = false})) {
-  if (root) paths_ = module_paths(*root->state(), "__module");
+  if (root) paths_ = module_paths(*root->state(), std::string(kRootScope));
 }
 
 TraceRecorder::~TraceRecorder() {
@@ -69,6 +71,10 @@ Value TraceRecorder::unknown_tensor(const Tensor& tensor) {
     watch(tensor);
     return value_of(node);
   }
+  require(!left_behind_.contains(tensor.impl()->serial()),
+          "{} was made by a forked function and left it otherwise than as its result, which a trace cannot "
+          "follow; return it, and wait for it",
+          describe(tensor));
   require(
       !tensor.requires_grad(),
       "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "
@@ -81,11 +87,13 @@ void TraceRecorder::annotate(Node& node, const Value& result) {
   NodeMeta& meta = node.meta();
   meta.value = map_leaves(result, [](const Value& leaf) {
     if (!leaf.is_tensor()) return leaf;
+    if (is_nested(leaf.tensor_ref())) return Value();  // the number of components is that of one run
     Tensor shape = shape_only(leaf.tensor_ref());
     if (leaf.tensor_ref().requires_grad()) shape.set_requires_grad();
     return Value(shape);
   });
   meta.modules = modules_;
+  if (modules_.size() > 1) meta.extra.set("calls", call_ids_);
   places_.try_emplace(&node, StackTrace::capture());
 }
 
@@ -108,9 +116,20 @@ SymInt TraceRecorder::new_size(int64_t hint, const std::string& source) {
                              sym::ValueRange{0, sym::ValueRange::kInf});
 }
 
+namespace {
+
+// A nested tensor whose components differ in some size: the whole has none.
+bool is_ragged(const TensorImpl& tensor) {
+  for (const SymInt& size : tensor.sizes())
+    if (!size.is_symbolic() && size.plain() < 0) return true;
+  return false;
+}
+
+}  // namespace
+
 SymIntSpan TraceRecorder::sizes(const TensorImpl& tensor) {
   Node* node = is_listening() ? node_of(tensor) : nullptr;
-  if (!node || tensor.dim() == 0) return tensor.sizes();
+  if (!node || tensor.dim() == 0 || is_ragged(tensor)) return tensor.sizes();
   SymInts& known = sizes_of_[tensor.serial()];
   bool is_current = static_cast<int64_t>(known.size()) == tensor.dim();
   for (size_t d = 0; is_current && d < known.size(); ++d)
@@ -145,19 +164,6 @@ SymInt TraceRecorder::integer_of(const Tensor& tensor) {
   return value;
 }
 
-// --- modules ---------------------------------------------------------------------------------------------
-
-Value TraceRecorder::handle(const nn::ModuleCall& call) {
-  auto found = paths_.find(call.module.get());
-  const std::string& name = call.module->class_name;
-  modules_.emplace_back(found == paths_.end() ? name : found->second, name);
-  struct Leave {
-    std::vector<std::pair<std::string, std::string>>& modules;
-    ~Leave() { modules.pop_back(); }
-  } leave{modules_};
-  return call.run(call.args);
-}
-
 // --- calls -----------------------------------------------------------------------------------------------
 
 namespace {
@@ -186,9 +192,6 @@ bool writes_in_place(const Operator& op) {
 
 }  // namespace
 
-namespace {
-
-// Operators below run on numbers: a trace never guards.
 Value at_hint(const Value& leaf) {
   switch (leaf.kind()) {
     case Value::Kind::kSymInt:
@@ -201,6 +204,8 @@ Value at_hint(const Value& leaf) {
       return leaf;
   }
 }
+
+namespace {
 
 const OutplaceRule* outplace_rule(const Operator& op) {
   if (op.form() != OpForm::kInplace) return nullptr;

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <deque>
+#include <unordered_set>
 
 #include "capture/graph_writer.h"
 #include "weft/base/stack_trace.h"
 #include "weft/capture/trace.h"
+#include "weft/core/future.h"
 #include "weft/nn/module.h"
 #include "weft/ops/conversions.h"
 #include "weft/ops/recorder.h"
@@ -12,6 +14,13 @@
 namespace weft {
 
 struct OutplaceRule;
+
+// The scope of the module that is traced; those of its children begin with it.
+inline constexpr std::string_view kRootScope = "__module";
+
+// The number that a symbol stands for; anything else as it is. Operators below a trace run on numbers: a
+// trace never guards.
+Value at_hint(const Value& leaf);
 
 // Records a program while it runs on real tensors: every operator as it was called, where in which module,
 // and the sizes that the program reads. While one lives, it is what `is_tracing` means.
@@ -38,6 +47,11 @@ class TraceRecorder final : public GraphWriter,
   SymInt integer_of(const Tensor& tensor);
   // Whether a module is the one that is traced, or below it.
   bool knows(const nn::ModuleState& module) const { return paths_.contains(&module); }
+  // A call of what was traced before: as it is, or what it does.
+  Value call_traced(const std::string& name, const GraphModule& module, Args args, const Kwargs& kwargs);
+  // Runs a function whose nodes become a graph of their own, and one step.
+  Ref<FutureObject> fork(FunctionRef<Value()> f);
+  Value wait(const FutureObject& future);
   // Where in the program each node was recorded.
   using Places = std::unordered_map<const Node*, StackTrace>;
   Places take_places() { return std::move(places_); }
@@ -64,13 +78,30 @@ class TraceRecorder final : public GraphWriter,
   void warn_of_conversion(const Operator& op, const Value& result);
   void warn_of_other_references(const Operator& op, Args args) const;
   SymInt new_size(int64_t hint, const std::string& source);
+  // Whether calls of what was traced before are steps.
+  bool keeps_calls() const;
+  // Whether a child at this path is run by a graph.
+  bool is_captured(const nn::ModuleState& module, const std::string& path) const;
+  // Runs something as a whole, unseen; its arguments are numbers where they were symbols.
+  static Value run_below(Args args, FunctionRef<Value(Args)> run);
+  // Notes that the node gave this.
+  void define(Node& node, const Value& result);
+  // The node that reads a function that was traced before.
+  Node& function_attribute(const GraphModule& module, const std::string& name);
 
   const TraceOptions& options_;
+  const nn::Module* root_;
   Ref<ShapeEnv> env_;
   std::unordered_map<uint64_t, SymInts> sizes_of_;  // by the tensor's serial number
   ModulePaths paths_;
   std::vector<std::pair<std::string, std::string>> modules_;  // those that are running: path and class
-  std::vector<Tensor> kept_;                                  // whose marks are taken off at the end
+  Value call_ids_;  // of those: a list of numbers, which tells calls of one module apart
+  int64_t next_call_ = 0;
+  const nn::ModuleState* opened_ = nullptr;                 // whose calls are not kept as calls
+  std::unordered_map<const Graph*, Node*> functions_;       // traced before and called
+  std::vector<std::pair<Ref<FutureObject>, Node*>> forks_;  // null: inside of another one
+  std::unordered_set<uint64_t> left_behind_;  // serial numbers of tensors that forked functions made
+  std::vector<Tensor> kept_;                  // whose marks are taken off at the end
   GraphModule::Attributes constants_;
   Places places_;
 };

@@ -4,9 +4,12 @@
 #include <atomic>
 #include <deque>
 
+#include "capture/optimized_forms.h"
 #include "capture/trace_recorder.h"
 #include "capture/traced.h"
 #include "graph/uncallable.h"
+#include "weft/capture/optimized.h"
+#include "weft/ops/layers.h"
 
 namespace weft {
 
@@ -17,7 +20,8 @@ TracedFunction::TracedFunction(std::string name, std::string qualified_name, Gra
     : name_(std::move(name)),
       qualified_name_(std::move(qualified_name)),
       module_(std::move(module)),
-      original_(std::move(original)) {}
+      original_(std::move(original)),
+      forms_(std::make_shared<OptimizedForms>()) {}
 
 TracedFunction TracedFunction::untraced(std::string name, ValueFunction original, std::string arg_names) {
   TracedFunction function(name, name, GraphModule(), std::move(original));
@@ -26,9 +30,20 @@ TracedFunction TracedFunction::untraced(std::string name, ValueFunction original
 }
 
 Value TracedFunction::call(Args args, const Kwargs& kwargs) const {
-  if (is_recorded()) return module_.call(args, kwargs);
+  if (TraceRecorder* recorder = TraceRecorder::current(); recorder && is_recorded())
+    return recorder->call_traced(name_, module_, args, kwargs);
+  if (is_recorded()) {
+    const bool is_watched = layer_state().active != 0 || nn::ModuleObserver::current();
+    const bool runs_form = OptimizedExecution::is_on() && !is_watched;
+    return (runs_form ? forms_->form_for(module_, args) : module_).call(args, kwargs);
+  }
   if (untraced_names_->empty() && kwargs.empty()) return original_(args);
   return original_(untraced_names_->bind(args, kwargs, name_));
+}
+
+GraphModule TracedFunction::graph_for(std::initializer_list<Value> inputs) const {
+  require(is_recorded(), "graph_for: '{}' was not traced, since tracing is switched off", name_);
+  return forms_->form_for(module_, Args(inputs.begin(), inputs.size()));
 }
 
 ScriptOptions TracedFunction::completed(ScriptOptions options) const {

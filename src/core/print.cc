@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "weft/core/printable_box.h"
 #include "weft/core/tensor.h"
 
 namespace weft {
@@ -146,6 +147,7 @@ class Printer {
 
 std::string Tensor::to_string() const {
   if (!defined()) return "tensor(undefined)";
+  if (const auto* box = dynamic_cast<const PrintableBox*>(impl()->box.get())) return box->text_of(*this);
   if (!storage()->has_memory() || is_symbolic() || impl()->box)
     return fmt::format("tensor(..., device='{}', size={}, dtype={})", device().to_string(),
                        describe_sizes(sizes()), dtype_name(dtype()));

@@ -164,7 +164,9 @@ GraphModule GraphModule::over(const nn::Module& owner, const GraphModule& code) 
     Value own = code.find(path);
     auto is_free = [&](const std::string& other) { return !owner.try_find(other) && !code.try_find(other); };
     if (std::optional<Value> there = owner.try_find(path)) {
-      if (!own.is_tensor() || (there->is_tensor() && there->tensor_ref().is_same(own.tensor_ref()))) continue;
+      bool is_same = own.is_tensor() ? there->is_tensor() && there->tensor_ref().is_same(own.tensor_ref())
+                                     : own == *there;
+      if (is_same) continue;
       for (int number = 1; !is_free(name); ++number) name = fmt::format("{}_{}", path, number);
     }
     owner.state()->attributes.emplace_back(name, own);
@@ -200,6 +202,17 @@ bool replace_tensor(const Place& place, const Tensor& tensor) {
   return false;
 }
 
+// A module on the way may be a graph module, whose prepared form has what was there before.
+void note_change(nn::ModuleState& root, std::string_view path) {
+  nn::ModuleState* state = &root;
+  ++state->version;
+  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
+    state = find_child(*state, path.substr(0, dot))->state.get();
+    ++state->version;
+    path = path.substr(dot + 1);
+  }
+}
+
 }  // namespace
 
 void GraphModule::set_attribute(std::string_view path, Value value) const {
@@ -208,7 +221,7 @@ void GraphModule::set_attribute(std::string_view path, Value value) const {
     erase_at(place);
     put_at(place, value);
   }
-  ++state()->version;
+  note_change(*state(), path);
 }
 
 namespace {

@@ -29,9 +29,11 @@ struct GradModeKeeper {
 
 // --- making it -------------------------------------------------------------------------------------------
 
-Program::Program(const Graph& graph, const nn::Module& root) : value_count_(graph.size()) {
+Program::Program(const Graph& graph, const nn::Module& root) {
   if (detail::graph_probe) detail::graph_probe(graph);
   graph.number_nodes();
+  // Numbers ascend, but those of nodes that were erased are missing.
+  if (graph.back()) value_count_ = graph.back()->position_ + 1;
   for (const Node& node : graph) {
     While scope([&] { return fmt::format("preparing {}", node.line()); });
     switch (node.kind()) {

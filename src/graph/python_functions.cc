@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/core/callable.h"
+#include "weft/core/future.h"
 #include "weft/core/struct.h"
 #include "weft/graph/node.h"
 #include "weft/ops/functions.h"
@@ -266,6 +267,19 @@ Value call_value(Args args) {
   return callable_in(args[0])->call(args.subspan(1));
 }
 
+Value fork_value(Args args) {
+  require(!args.empty() && callable_in(args[0]), "weft.fork: the first argument must be a function");
+  return Value(
+      Ref<ValueObject>(make_ref<FutureObject>([&] { return callable_in(args[0])->call(args.subspan(1)); })));
+}
+
+Value wait_value(Args args) {
+  check_count("weft.wait", args, 1);
+  const auto* future = args[0].object_as<FutureObject>();
+  require(future != nullptr, "weft.wait: expected a future, but got {}", args[0].kind_name());
+  return future->wait();
+}
+
 constexpr PythonFunction kFunctions[] = {
     {"operator.add", "+", add_values},
     {"operator.sub", "-", sub_values},
@@ -297,7 +311,9 @@ constexpr PythonFunction kFunctions[] = {
     {"round", "", rounded<sym_round>},
     {"torch._C._set_grad_enabled", "", set_grad_enabled, true},
     {"torch._assert", "", assert_value, true},
-    {"weft.call", "", call_value},
+    {"weft.call", "", call_value, true},  // what the function does is not known
+    {"weft.fork", "", fork_value, true},
+    {"weft.wait", "", wait_value, true},
 };
 
 }  // namespace

@@ -142,14 +142,27 @@ void ScriptLowering::lower_function(const Node& node) {
   if (lowered_.contains(&node)) return;  // takes an item of what was taken apart as a whole
   builder_.begin(node);
   if (is_getitem(node)) return lower_getitem(node);
-  const Callable* callable = node.args().empty() ? nullptr : callable_in(node.args()[0]);
-  if (callable) {
-    std::string name = callable->type_name();
+  static const PythonFunction &fork = python_function("weft.fork"), &wait = python_function("weft.wait");
+  if (node.target().function() == &fork) return lower_fork(node);
+  if (node.target().function() == &wait)
+    return define(node, {builder_.made("aten::wait", {argument(node.args()[0], nullptr)}, noted_type(node))});
+  if (std::string name = called_function(node); !name.empty())
     return name.starts_with('^') ? lower_custom(node, name.substr(1)) : lower_captured(node, name);
-  }
   if (lower_arithmetic(node)) return;
   std::string name = node.target().to_string();
   lower_custom(node, name.substr(name.rfind('.') + 1));
+}
+
+// The name of the function that a node calls as a Value: one among its arguments, or an attribute.
+std::string ScriptLowering::called_function(const Node& node) const {
+  if (node.args().empty()) return {};
+  if (const Callable* own = callable_in(node.args()[0])) return own->type_name();
+  static const PythonFunction& call = python_function("weft.call");
+  const Node* attribute = node_in(node.args()[0]);
+  if (node.target().function() != &call || !attribute || attribute->kind() != NodeKind::kGetAttr) return {};
+  std::string path = attribute->target().to_string();
+  Value found = found_in(options_.root, path);
+  return callable_in(found) ? callable_in(found)->type_name() : path;
 }
 
 void ScriptLowering::lower_getitem(const Node& node) {
@@ -163,6 +176,21 @@ void ScriptLowering::lower_captured(const Node& node, const std::string& name) {
   Inputs inputs = arguments(node, 1);
   inputs.insert(inputs.begin(), builder_.function(name));
   define(node, {builder_.value("prim::CallFunction", std::move(inputs), noted_type(node))});
+}
+
+void ScriptLowering::lower_fork(const Node& node) {
+  Inputs inputs = arguments(node, 1);
+  ScriptNode& line = builder_.line("prim::fork", std::move(inputs));
+  line.source.clear();
+  const Node* read = node_in(node.args()[0]);
+  Value held = read ? found_in(options_.root, read->target().to_string()) : node.args()[0];
+  if (std::optional<GraphModule> body = graph_module_in(held)) {
+    ScriptOptions options = options_;
+    options.self_type.clear();
+    options.root = nullptr;
+    line.body = std::make_shared<const ScriptGraph>(script_view(*body, options));
+  }
+  define(node, {builder_.result(line, {.kind = Kind::kFuture, .elements = {noted_type(node)}})});
 }
 
 void ScriptLowering::lower_custom(const Node& node, const std::string& name) {

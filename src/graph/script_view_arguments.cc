@@ -233,9 +233,6 @@ ScriptValue* ScriptLowering::attribute(const Node& node) {
   return is_constant ? attribute_constant(node, path) : builder_.tensor_attribute(path, noted_type(node));
 }
 
-namespace {
-
-// What the module has under the path; None when it has nothing there.
 Value found_in(const nn::Module* root, const std::string& path) {
   if (!root) return {};
   try {
@@ -244,8 +241,6 @@ Value found_in(const nn::Module* root, const std::string& path) {
     return {};
   }
 }
-
-}  // namespace
 
 ScriptValue* ScriptLowering::attribute_constant(const Node& node, const std::string& path) {
   for (ScriptBlock* block = &builder_.block(); block; block = block->parent)

@@ -54,10 +54,21 @@ std::string base_name(const ScriptValue& value) {
   return is_identifier(name) ? name : "_" + name;
 }
 
+// What a function shares with those inside it: names that are taken, and the numbers of tensors.
+struct CodeNames {
+  VariableNames variables;
+  std::unordered_map<std::string, size_t> table;
+};
+
 class CodeWriter {
  public:
-  CodeWriter(const ScriptGraph& graph, bool is_method)
-      : graph_(graph), is_method_(is_method), inlined_(graph.nodes().size()) {
+  CodeWriter(const ScriptGraph& graph, bool is_method, CodeNames& names)
+      : graph_(graph),
+        is_method_(is_method),
+        names_(names.variables),
+        table_(names.table),
+        all_names_(names),
+        inlined_(graph.nodes().size()) {
     size_t values = graph.inputs().size();
     for (const ScriptNode* node : graph.nodes()) values += node->outputs.size();
     uses_.resize(values);
@@ -67,17 +78,21 @@ class CodeWriter {
 
   std::string run() {
     std::string head = header();
+    return head + statements();
+  }
+
+ private:
+  using Values = std::vector<const ScriptValue*>;
+
+  std::string statements() {
     count_uses();
     choose_inlined();
     write_constants();
     for (const ScriptNode* node : graph_.nodes())
       if (!is_constant(*node)) write(*node);
     body_ += "  return " + list(graph_.outputs()) + "\n";
-    return head + body_;
+    return std::move(body_);
   }
-
- private:
-  using Values = std::vector<const ScriptValue*>;
 
   static bool is_constant(const ScriptNode& node) { return node.kind == "prim::Constant"; }
 
@@ -113,7 +128,7 @@ class CodeWriter {
 
   // A value with a name stays a variable, unless it is all that is returned.
   bool may_be_inlined(const ScriptValue& value) const {
-    return value.node->outputs.size() == 1 && uses_[value.number] == 1 &&
+    return value.node->outputs.size() == 1 && uses_[value.number] == 1 && !value.node->body &&
            (!value.is_named || !sites_[value.number].first);
   }
 
@@ -128,7 +143,7 @@ class CodeWriter {
     choose_inlined(graph_.outputs(), before(count));
     for (int64_t i = count; i-- > 0;) {
       const ScriptNode* node = graph_.nodes()[static_cast<size_t>(i)];
-      if (!inlined_[node->number]) choose_inlined(node->inputs, before(i));
+      if (!inlined_[node->number] && !node->body) choose_inlined(node->inputs, before(i));
     }
   }
 
@@ -190,11 +205,28 @@ class CodeWriter {
       body_ += "  " + variables(node) + (node.outputs.empty() ? "" : ", = ") + use(*node.inputs[0]) + "\n";
       return;
     }
+    if (node.body) return assign(node, "fork(" + forked_function(node) + ")");
     std::string text = expression(node);
     if (!inlined_[node.number]) return assign(node, text);
     const bool is_long = text.size() >= kLongExpression;
     expressions_[node.outputs[0]->number] = std::move(text);
     if (is_long) break_before(*node.outputs[0]);
+  }
+
+  // A function inside this one, which sees what it is given by the names that it has here.
+  std::string forked_function(const ScriptNode& node) {
+    std::string name = names_.make("__forked_function");
+    CodeWriter inner(*node.body, false, all_names_);
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      inner.expressions_[node.body->inputs()[i]->number] = use(*node.inputs[i]);
+    std::string lines = inner.statements();
+    body_ += "  def " + name + "():\n";
+    for (size_t at = 0; at < lines.size();) {
+      size_t end = lines.find('\n', at) + 1;
+      body_ += "  " + lines.substr(at, end - at);
+      at = end;
+    }
+    return name;
   }
 
   // An expression that got long is a statement of its own, and so is what is computed before it and waits to
@@ -340,18 +372,22 @@ class CodeWriter {
   const ScriptGraph& graph_;
   bool is_method_;
   std::string body_;
-  VariableNames names_;
+  VariableNames& names_;
+  std::unordered_map<std::string, size_t>& table_;
+  CodeNames& all_names_;
   std::vector<bool> inlined_;  // by node
   std::vector<int64_t> uses_;  // by value
   // The last use of a value: by which node, null for the return, and as which input.
   std::vector<std::pair<const ScriptNode*, int64_t>> sites_;
   std::vector<std::string> expressions_;                         // of the values that have one by now
   std::unordered_map<const ScriptNode*, int64_t> broken_up_to_;  // the inputs that do not wait any more
-  std::unordered_map<std::string, size_t> table_;
 };
 
 }  // namespace
 
-std::string ScriptGraph::code() const { return CodeWriter(*this, is_method_).run(); }
+std::string ScriptGraph::code() const {
+  CodeNames names;
+  return CodeWriter(*this, is_method_, names).run();
+}
 
 }  // namespace weft

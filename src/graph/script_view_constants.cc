@@ -135,7 +135,7 @@ std::string one_element(const Value& number) {
 }
 
 bool has_data(const Tensor& tensor) {
-  return !tensor.is_symbolic() && tensor.storage() && tensor.storage()->has_memory();
+  return !tensor.is_symbolic() && !tensor.impl()->box && tensor.storage() && tensor.storage()->has_memory();
 }
 
 std::string tensor_text(const Tensor& tensor) {

@@ -26,9 +26,11 @@ class ScriptLowering {
   void lower_operator(const Node& node, const Operator& op);
   void lower_size(const Node& node, const Operator& op, const ValueList& args);
   void lower_function(const Node& node);
+  std::string called_function(const Node& node) const;
   void lower_getitem(const Node& node);
   // One that was captured before.
   void lower_captured(const Node& node, const std::string& name);
+  void lower_fork(const Node& node);
   // A custom autograd function, or one that nothing is known of.
   void lower_custom(const Node& node, const std::string& name);
   void lower_module(const Node& node);
@@ -70,6 +72,8 @@ class ScriptLowering {
   bool in_output_ = false;
 };
 
+// What the module has under the path; None when it has nothing there.
+Value found_in(const nn::Module* root, const std::string& path);
 // What a node notes of its value; None where it notes nothing.
 const Value& noted_value(const Node& node);
 // What else it notes, by name; null where it does not.

@@ -59,16 +59,24 @@ std::string ScriptGraph::to_string() const {
   for (size_t i = 0; i < inputs_.size(); ++i)
     text += (i ? ",\n      " : "") + typed_value(*inputs_[i], with_types_);
   text += "):\n";
+  std::string forked;
+  size_t fork_count = 0;
   for (const ScriptNode* node : nodes_) {
     text += "  ";
     for (size_t i = 0; i < node->outputs.size(); ++i)
       text += (i ? ", " : "") + typed_value(*node->outputs[i], with_types_);
-    text += " = " + call_text(*node);
+    if (node->body) {
+      std::string name = fmt::format("{}_{}", node->kind, fork_count++);
+      text += fmt::format(" = {}({})", name, value_list(node->inputs));
+      forked += fmt::format("with {} = {}", name, node->body->to_string());
+    } else {
+      text += " = " + call_text(*node);
+    }
     if (!node->scope.empty()) text += ", scope: " + node->scope;
     if (with_sources_ && !node->source.empty()) text += " # " + node->source;
     text += "\n";
   }
-  return text + fmt::format("  return ({})\n", value_list(outputs_));
+  return text + fmt::format("  return ({})\n", value_list(outputs_)) + forked;
 }
 
 }  // namespace weft

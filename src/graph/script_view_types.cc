@@ -213,6 +213,8 @@ std::string ScriptType::to_string() const {
       return "(" + joined_types(elements, spell) + ")";
     case Kind::kDict:
       return "Dict(" + joined_types(elements, spell) + ")";
+    case Kind::kFuture:
+      return "Future[" + elements[0].to_string() + "]";
     default:
       return std::string(word(kind));
   }
@@ -233,6 +235,8 @@ std::string ScriptType::annotation() const {
       return elements.empty() ? "Tuple[()]" : "Tuple[" + joined_types(elements, spell) + "]";
     case Kind::kDict:
       return "Dict[" + joined_types(elements, spell) + "]";
+    case Kind::kFuture:
+      return "Future[" + elements[0].annotation() + "]";
     default:
       return std::string(word(kind));
   }

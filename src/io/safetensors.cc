@@ -228,7 +228,7 @@ struct Writable {
 
 Writable writable(const std::string& name, const Tensor& tensor) {
   require(tensor.defined(), "safetensors: '{}' is an undefined tensor", name);
-  require(tensor.storage()->has_memory(),
+  require(tensor.storage()->has_memory() && !tensor.impl()->box,
           "safetensors: '{}' is {} without memory; only tensors with values can be saved", name,
           describe(tensor));
   require(type_name(tensor.dtype()) != nullptr,

@@ -7,6 +7,7 @@
 
 #include "weft/core/value.h"
 #include "weft/ops/layers.h"
+#include "weft/ops/nested.h"
 #include "weft/ops/operators.h"
 
 namespace weft {
@@ -189,6 +190,21 @@ std::string tensors_not_close(const Tensor& actual, const Tensor& expected, cons
   return not_close("Tensor-likes", summary, greatest(absolute, sizes), greatest(relative, sizes), allowed);
 }
 
+std::optional<std::string> find_nested_mismatch(const Tensor& actual, const Tensor& expected,
+                                                const CloseOptions& options) {
+  auto word = [](const Tensor& tensor) { return is_nested(tensor) ? "nested" : "not nested"; };
+  if (is_nested(actual) != is_nested(expected))
+    return fmt::format("Nested tensor mismatch: actual is {}, expected is {}", word(actual), word(expected));
+  const std::vector<Tensor> own = unbind(actual, 0), goal = unbind(expected, 0);
+  if (own.size() != goal.size())
+    return fmt::format("Nested tensor mismatch: actual has {} components, expected has {}", own.size(),
+                       goal.size());
+  for (size_t i = 0; i < own.size(); ++i)
+    if (auto mismatch = find_mismatch(own[i], goal[i], options))
+      return fmt::format("Component {} of the nested tensors: {}", i, *mismatch);
+  return std::nullopt;
+}
+
 }  // namespace
 
 Tolerances default_tolerances(DType a, DType b) {
@@ -200,6 +216,7 @@ std::optional<std::string> find_mismatch(const Tensor& actual, const Tensor& exp
                                          const CloseOptions& options) {
   require(actual.defined() && expected.defined(), "find_mismatch: both tensors must be defined");
   const Tolerances allowed = tolerances_of(options, actual.dtype(), expected.dtype());
+  if (is_nested(actual) || is_nested(expected)) return find_nested_mismatch(actual, expected, options);
   if (auto mismatch = find_attribute_mismatch(actual, expected, options)) return mismatch;
   if (actual.device().is_meta() || expected.device().is_meta()) return std::nullopt;
   // Layers that tensors ask for stay: an extension is compared by its own operators.

@@ -3,6 +3,7 @@
 #include "ops/lazy_bits.h"
 #include "weft/base/error.h"
 #include "weft/core/view_step.h"
+#include "weft/ops/extension.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/layers.h"
 
@@ -51,6 +52,7 @@ Value redispatch(const Operator& op, Args args) {
     case layer::kAutocast:
       return layers::autocast(op, args);
     case layer::kComposites: {
+      if (bits & layer::kExtension) check_decomposable(op, args);
       MaskScope scope(layer::at_and_below(layer::kComposites));
       return op.kernel().boxed(args);
     }

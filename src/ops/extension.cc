@@ -66,6 +66,13 @@ Value with_written_arguments(const Operator& op, Args args, Value result) {
 
 }  // namespace
 
+void check_decomposable(const Operator& op, Args args) {
+  any_extension(args, [&](const Extension& extension) {
+    extension.check_decomposable(op);
+    return false;
+  });
+}
+
 Value layers::extension(const Operator& op, Args args) {
   std::optional<Value> answer;
   {

@@ -80,6 +80,7 @@ struct Registry {
     for (size_t i = 0; i < detail::operator_count; ++i) add(detail::operator_table[i]);
     for (const Operator& op : detail::operators_over_functions())
       by_name.emplace(name_in(op.schema_text()), &op);
+    for (const Operator& op : detail::nested_operators()) by_name.emplace(name_in(op.schema_text()), &op);
   }
   void add(const Operator& op) {
     std::string_view name = name_in(op.schema_text());

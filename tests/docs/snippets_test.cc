@@ -151,5 +151,33 @@ TEST(CapturePage, SymbolicTraceAndTrace) {
   EXPECT_TRUE(close(traced(randn({1, 8})), last_layer_of_bias.view({1, 4}), 1e-6, 1e-6));
 }
 
+TEST(CapturePage, CallsFormsForksAndNestedTensors) {
+  Net net;
+  TracedModule traced = trace(net, randn({2, 8}));
+  GraphModule runs = traced.graph_for({randn({5, 8})});
+  std::string constants_pooled = script_text(runs, {.pool_constants = true, .self_type = "__torch__.Net"});
+  EXPECT_THAT(constants_pooled, ::testing::HasSubstr("aten::linear"));
+
+  auto both = [](const Tensor& t) {
+    Future<Tensor> left = fork([](const Tensor& u) { return u.sin(); }, t);
+    return t.cos() + left.wait();
+  };
+  TracedFunction forked = trace(both, randn({3}));
+  EXPECT_THAT(script_text(forked.graph_module()), ::testing::HasSubstr("prim::fork_0("));
+
+  auto cosines = [](const Tensor& rows, const Tensor& lengths) {
+    return nested_from_lengths(rows, lengths).cos();
+  };
+  TracedFunction nested = trace(cosines, Value::tuple({randn({5, 4}), from_data<int64_t>({2, 3})}));
+  std::vector<Tensor> three = nested(randn({6, 4}), from_data<int64_t>({1, 2, 3})).unbind();
+  EXPECT_EQ(three.size(), 3u);
+
+  TracedFunction twice = trace([](const Tensor& t) { return t * 2; }, randn({3}), {.name = "twice"});
+  NoInlineScope keep_calls;
+  TracedFunction calls = trace([&](const Tensor& t) { return twice(t) + 1; }, randn({3}));
+  std::string as_torchscript = script_text(calls.graph_module());
+  EXPECT_THAT(as_torchscript, ::testing::HasSubstr("prim::CallFunction"));
+}
+
 }  // namespace
 }  // namespace weft

@@ -98,6 +98,20 @@ TEST(GraphModule, RunsWhatItsGraphHasBecome) {
   expect_equal(copy(ones({2})), full({2}, 5));
 }
 
+// A call has numbered the nodes by then: what is left has the numbers that it had.
+TEST(GraphModule, RunsAfterNodesWereErased) {
+  Graph graph;
+  Node* last = &graph.placeholder("x");
+  std::vector<Node*> dead;
+  for (int i = 0; i < 100; ++i) dead.push_back(&graph.call_function("aten::neg", {value_of(*last)}));
+  for (int i = 0; i < 100; ++i) last = &graph.call_function("aten::neg", {value_of(*last)});
+  graph.output(value_of(*last));
+  GraphModule module(std::move(graph));
+  expect_equal(module(ones({3})), ones({3}));
+  for (Node* node : dead) module.graph().erase(*node);
+  for (int i = 0; i < 3; ++i) expect_equal(module(full({3}, 2.0)), full({3}, 2.0));
+}
+
 TEST(GraphModule, NumbersForTensorsPromoteWeakly) {
   Graph g;
   Node& x = g.placeholder("x");

@@ -3,6 +3,7 @@
 
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
+#include "weft/capture/optimized.h"
 #include "weft/nn/layers.h"
 #include "weft/ops/indexing.h"
 
@@ -288,7 +289,15 @@ void run_ge_tests(Device device) {
   check([](const Tensor& a, const Tensor& b) { return a * b / (a - 2 * b) + b; }, {.reference = two()});
 }
 
-TEST(TestTracer, test_ge_unoptimized) { run_ge_tests(kCpu); }
+TEST(TestTracer, test_ge_unoptimized) {
+  OptimizedExecution off(false);
+  run_ge_tests(kCpu);
+}
+// Optimised forms are all that execution knows: there is no fuser to switch.
+TEST(TestTracer, test_ge_optimized) {
+  OptimizedExecution on(true);
+  run_ge_tests(kCpu);
+}
 TEST(TestTracer, test_ge_cuda) { run_ge_tests(Device("sim")); }
 
 TEST(TestTracer, test_trace_tensor_factory) {

@@ -5,6 +5,8 @@
 
 namespace weft {
 
+class OptimizedForms;
+
 // A recorded function. Copies are handles.
 class TracedFunction {
  public:
@@ -22,6 +24,9 @@ class TracedFunction {
   Tensor operator()(const A&... args) const {
     return from_value<Tensor>(call({to_value(args)...}));
   }
+  // The graph that a call with these inputs runs while optimised execution is on (see optimized.h), over the
+  // same tensors.
+  GraphModule graph_for(std::initializer_list<Value> inputs) const;
   const std::string& name() const noexcept { return name_; }
   // In its compilation unit: "__torch__.f", or of a method "__torch__.Net.forward".
   const std::string& qualified_name() const noexcept { return qualified_name_; }
@@ -46,6 +51,7 @@ class TracedFunction {
   GraphModule module_;
   ValueFunction original_;
   std::optional<ArgumentNames> untraced_names_;
+  std::shared_ptr<OptimizedForms> forms_;
 };
 
 // Recorded methods of a module, with its parameters, buffers and children (shared, not copied) and nothing
@@ -81,6 +87,9 @@ class TracedModule : public nn::Module {
     return from_value<Tensor>(call({to_value(args)...}));
   }
   Graph& graph() const { return forward_method().graph(); }
+  GraphModule graph_for(std::initializer_list<Value> inputs) const {
+    return forward_method().graph_for(inputs);
+  }
   // Those of `forward`.
   std::string graph_text(ScriptOptions options = {.inline_calls = false}) const {
     return forward_method().graph_text(std::move(options));

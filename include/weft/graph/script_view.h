@@ -35,6 +35,7 @@ struct ScriptType {
     kList,      // elements: of what
     kTuple,     // elements
     kDict,      // elements: key and value
+    kFuture,    // elements: of what
   };
   Kind kind = Kind::kTensor;
   // Of a tensor, as far as they are known. A size or stride of -1 is one that may be any.
@@ -84,12 +85,13 @@ struct ScriptNode {
   // "value" of a constant (a number whose type is a tensor is a 0-d tensor of the value's dtype), "name" of
   // GetAttr, CallMethod and of a constant that is a function, "inplace" of a custom function.
   std::vector<std::pair<std::string, Value>> attributes;
-  std::string function = {};            // of prim::PythonOp: "Foo"
-  ValueList scalars = {};               // of prim::PythonOp: the arguments that hold no tensors
-  const ScriptGraph* callee = nullptr;  // of a prim::CallMethod that was re-formed: the method
-  std::string scope = {};               // "__module.layer1/__module.layer1.0"
-  std::string source = {};              // where in the program the call was made
-  size_t number = 0;                    // its place among the nodes of its graph
+  std::string function = {};                     // of prim::PythonOp: "Foo"
+  ValueList scalars = {};                        // of prim::PythonOp: the arguments that hold no tensors
+  const ScriptGraph* callee = nullptr;           // of a prim::CallMethod that was re-formed: the method
+  std::shared_ptr<const ScriptGraph> body = {};  // of prim::fork: what is forked, a function of the inputs
+  std::string scope = {};                        // "__module.layer1/__module.layer1.0"
+  std::string source = {};                       // where in the program the call was made
+  size_t number = 0;                             // its place among the nodes of its graph
 
   // Null when there is none.
   const Value* attribute(std::string_view name) const;
@@ -140,7 +142,8 @@ class ScriptGraph {
 
   // How many nodes are of this kind; methods that it calls do not count.
   size_t count(std::string_view kind) const;
-  // "graph(%x : Tensor):", a line a node, "  return (%3)".
+  // "graph(%x : Tensor):", a line a node, "  return (%3)", then what is forked: "with prim::fork_0 =
+  // graph(...".
   std::string to_string() const;
   // "def forward(self,\n    x: Tensor) -> Tensor:", statements.
   std::string code() const;
@@ -158,7 +161,11 @@ class ScriptGraph {
 };
 
 // The graph in TorchScript's form. Types come from what nodes note of their values, scopes and calls from the
-// modules that they note around them.
+// modules that they note around them. It reads these further notes (`NodeMeta::extra`):
+//   "named"     true: the value has the node's name; a string: that one; otherwise it has a number
+//   "calls"     a number for each of the modules around the node, which tells two calls of one module apart
+//   "inplace"   1 for a custom function that writes to an argument
+//   "constant"  true: what a get_attr reads is a constant, not an attribute of self
 ScriptGraph script_view(const Graph& graph, const ScriptOptions& options = {});
 // The same with the module's constants and classes; a `root` in the options goes before.
 ScriptGraph script_view(const GraphModule& module, ScriptOptions options = {});

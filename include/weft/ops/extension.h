@@ -4,6 +4,12 @@
 
 namespace weft {
 
+// A call of an operator, before it is made.
+struct ExtensionCall {
+  const Operator& op;
+  ValueList args;
+};
+
 // A user-defined tensor that holds other tensors and answers for operators itself. Autograd works above it: a
 // backward pass runs on extensions too.
 //
@@ -14,6 +20,11 @@ class Extension : public TensorBox {
   // Runs `op` by operators on inner tensors. Nothing: this kind leaves the call to another extension among
   // the arguments. Calls made inside start at the extension layer again, so that extensions nest.
   virtual std::optional<Value> handle(const Operator& op, Args args) = 0;
+  // An error where an operator that is made of others would not mean the same for this kind.
+  virtual void check_decomposable(const Operator&) const {}
+  // What autograd should record in the place of a call, where the operator's own gradient is not that of this
+  // kind. Nothing: the call itself.
+  virtual std::optional<ExtensionCall> recorded_as(const Operator&, Args) const { return std::nullopt; }
   virtual std::string type_name() const = 0;
   // The tensors inside, and an extension of the same kind around others: how graphs take it apart.
   virtual std::vector<Tensor> inner() const = 0;
@@ -24,6 +35,9 @@ class Extension : public TensorBox {
   // Its elements as an ordinary tensor: dequantised, unpacked. Nothing where the kind has no such form.
   virtual std::optional<Tensor> to_dense() const { return std::nullopt; }
 };
+
+// Asks all extensions among the arguments.
+void check_decomposable(const Operator& op, Args args);
 
 // A tensor that stands for `extension`, with the sizes, type and device of `like`.
 Tensor make_extension(Ref<Extension> extension, const Tensor& like);

@@ -155,8 +155,9 @@ inline void compare(const std::vector<Tensor>& got, const std::vector<Tensor>& w
 
 }  // namespace detail
 
-// Traces f, saves and loads what came, and compares both with f itself: results with their structure,
-// gradients of their weighted sum, and gradients of those. Gives what was loaded.
+// Traces f, saves and loads what came, and compares the trace, its graph and what was loaded with f itself:
+// results with their structure, gradients of their weighted sum, and gradients of those. Gives what was
+// loaded.
 template <typename F>
 GraphModule check_trace(F f, const CheckTrace& options) {
   const Value& shown = options.inputs.is_none() ? options.reference : options.inputs;
@@ -166,13 +167,15 @@ GraphModule check_trace(F f, const CheckTrace& options) {
   GraphModule loaded = saved_and_loaded(graph_module_of(traced));
   ValueFunction eager = original_of(traced);
   Value expected = eager(detail::as_arguments(detail::with_gradients(shown, false)));
-  for (const GraphModule& module : {graph_module_of(traced), loaded})
-    expect_values(module.call(detail::as_arguments(detail::with_gradients(shown, false))), expected, 1e-5);
+  const std::vector<ValueFunction> runs = {[&](Args given) { return traced.call(given); },
+                                           graph_module_of(traced).function(), loaded.function()};
+  for (const ValueFunction& run : runs)
+    expect_values(run(detail::as_arguments(detail::with_gradients(shown, false))), expected, 1e-5);
   if (!options.inputs_require_grads) return loaded;
 
   detail::Derivatives wanted = detail::differentiate(eager, shown, options);
-  for (const GraphModule& module : {graph_module_of(traced), loaded}) {
-    detail::Derivatives got = detail::differentiate(module.function(), shown, options);
+  for (const ValueFunction& run : runs) {
+    detail::Derivatives got = detail::differentiate(run, shown, options);
     detail::compare(got.results, wanted.results, 1e-5, "result");
     detail::compare(got.first, wanted.first, 1e-5, "gradient");
     detail::compare(got.second, wanted.second, options.tolerance, "second gradient");

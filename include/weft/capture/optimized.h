@@ -1,0 +1,32 @@
+#pragma once
+
+#include <utility>
+
+#include "weft/graph/script_view.h"
+
+namespace weft {
+
+// While one lives, calls of traced functions and modules on this thread run optimised forms of their graphs,
+// or do not. They do unless something else is said. Results and gradients are the same, bit for bit:
+// `TracedFunction::graph_for` gives what a call would run. A call that something watches (a capture, a
+// transform, a mode) runs the graph as it was traced.
+//
+//   OptimizedExecution off(false);
+class OptimizedExecution {
+ public:
+  explicit OptimizedExecution(bool on) : saved_(std::exchange(is_on_, on)) {}
+  ~OptimizedExecution() { is_on_ = saved_; }
+  OptimizedExecution(const OptimizedExecution&) = delete;
+
+  static bool is_on() noexcept { return is_on_; }
+
+ private:
+  static constinit thread_local bool is_on_;
+  bool saved_;
+};
+
+// How the script view shows an optimised graph: one constant for all equal ones, numbers instead of tensors
+// of one number, and of tensors only that they are tensors.
+ScriptOptions optimized_script_options();
+
+}  // namespace weft

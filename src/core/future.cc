@@ -1,0 +1,18 @@
+#include "weft/core/future.h"
+
+namespace weft {
+
+FutureObject::FutureObject(FunctionRef<Value()> f) {
+  try {
+    result_ = f();
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+}
+
+const Value& FutureObject::wait() const {
+  if (error_) std::rethrow_exception(error_);
+  return result_;
+}
+
+}  // namespace weft
