@@ -177,7 +177,7 @@ TEST(OptimizedExecution, FollowsChangesOfGraphAndTensors) {
   NoGrad no_grad;
   EXPECT_EQ(calls_in(traced.graph_for({x})), 2u);
   Tensor before = traced(x);
-  traced.set_tensor("weight", full({6}, 3.0, kFloat64));
+  traced.set_attribute("weight", full({6}, 3.0, kFloat64));
   expect_equal(traced(x), x * 6);
   traced.load_state_dict({{"weight", full({6}, 5.0, kFloat64)}});
   expect_equal(traced(x), x * 10);

@@ -67,7 +67,8 @@ struct Multiplies : nn::Module {
 };
 struct CallsModule : nn::Module {
   Tensor param = parameter("param", rand({4, 5}));
-  TracedModule mod = child("mod", trace(Multiplies(), rand({3, 5})));
+  // A unit of its own: the name of the type is the same wherever it is traced.
+  TracedModule mod = child("mod", trace(Multiplies(), rand({3, 5}), {.compilation_unit = CompilationUnit()}));
   Tensor forward(const Tensor& x) { return mod(mm(x, param)) + 1.0; }
   WEFT_ARGS(x)
 };
@@ -115,7 +116,7 @@ TEST(CallsInTraces, FollowTheChildsTensorsAndHaveGradients) {
   Tensor x = rand({3, 4});
   TracedModule traced = trace(net, x);
   Tensor other = rand({5, 7}).set_requires_grad();
-  traced.set_tensor("mod.param", other);
+  traced.set_attribute("mod.param", other);
   Tensor result = traced(x);
   expect_equal(result, mm(mm(x, net.param), other) + 1.0);
   std::vector<Tensor> grads = autograd::grad({result.sum()}, {net.param, other});
@@ -298,7 +299,7 @@ TEST(Fork, NestsAndHasGradientsAndFollowsTheModulesTensors) {
   testing::check_trace(net, options);
   auto gradient = [&](const auto& run) { return autograd::grad({run(x).sum()}, {net.mod.weight})[0]; };
   expect_equal(gradient(traced), gradient([&](const Tensor& t) { return net(t); }));
-  traced.set_tensor("mod.weight", zeros({4}));
+  traced.set_attribute("mod.weight", zeros({4}));
   expect_equal(traced(ones({2, 4})), full({2, 4}, 12.0));
   // Two of one kind inside each other, each numbered in its own graph.
   FileCheck()
@@ -395,7 +396,7 @@ struct Twice : nn::Module {
 };
 
 TEST(CallsInTraces, OfOneModuleOneAfterTheOtherAreTwo) {
-  TracedModule traced = trace(Twice(), rand({3, 4}));
+  TracedModule traced = trace(Twice(), rand({3, 4}), {.compilation_unit = CompilationUnit()});
   EXPECT_EQ(script_text(forward_of(traced), method_of(traced, false)),
             "graph(%self : __torch__.Twice,\n"
             "      %x : Float(3, 4, strides=[4, 1], requires_grad=0, device=cpu)):\n"

@@ -85,7 +85,7 @@ class NestedTensor final : public Extension, public PrintableBox {
     return Tensor(std::move(impl));
   }
 
-  const NestedLayout& layout() const { return *layout_; }
+  const NestedLayout& components() const { return *layout_; }
   std::string type_name() const override { return "NestedTensor"; }
   std::vector<Tensor> inner() const override { return {buffer_}; }
   Ref<Extension> with_inner(std::vector<Tensor> inner) const override {
@@ -177,7 +177,7 @@ class NestedTensor final : public Extension, public PrintableBox {
               "{}: expected nested tensors, numbers and 0-d tensors, but got {} beside a nested tensor of {}",
               op.name(), describe(tensor), weft::text_of(layout_->sizes));
       require(
-          !other || other->layout() == layout(),
+          !other || other->components() == components(),
           "{}: nested tensors are not broadcast: expected components of the same sizes, but got {} and {}",
           op.name(), weft::text_of(layout_->sizes), other ? weft::text_of(other->layout_->sizes) : "");
     }
@@ -300,7 +300,7 @@ Tensor nested_from_lengths(const Tensor& values, const Tensor& lengths) {
 }
 bool is_nested(const Tensor& tensor) { return extension_of<NestedTensor>(tensor) != nullptr; }
 std::vector<Sizes> nested_sizes(const Tensor& tensor) {
-  return nested_in(tensor, "nested_sizes").layout().sizes;
+  return nested_in(tensor, "nested_sizes").components().sizes;
 }
 
 }  // namespace weft
