@@ -5,7 +5,7 @@ packages=(
   cmake ninja-build ccache mold pkg-config
   g++ clang-19 libclang-rt-19-dev
   libfmt-dev nlohmann-json3-dev libsleef-dev libopenblas-dev libdnnl-dev libcli11-dev libdw-dev
-  libgtest-dev libgmock-dev
+  libgtest-dev libgmock-dev python3
 )
 
 say() { printf '%s\n' "$*"; }

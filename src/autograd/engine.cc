@@ -58,8 +58,11 @@ class TaskTable {
 
  private:
   size_t place(GradNode* node) const {
-    size_t mask = slots_.size() - 1;
-    size_t slot = (reinterpret_cast<uintptr_t>(node) >> 4) * 0x9E3779B97F4A7C15ull >> 20 & mask;
+    // Nodes that follow each other on the tape mostly lie in one page of memory: a page has slots that lie
+    // together too, and pages are scattered.
+    const auto address = reinterpret_cast<uintptr_t>(node);
+    const size_t mask = slots_.size() - 1, page = (address >> 12) * 0x9E3779B97F4A7C15ull >> 20;
+    size_t slot = (page * 32 + (address >> 7 & 31)) & mask;
     while (slots_[slot] && tasks[slots_[slot] - 1].node != node) slot = (slot + 1) & mask;
     return slot;
   }
