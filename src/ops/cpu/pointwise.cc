@@ -187,8 +187,38 @@ void run_pointwise(const PointwiseKernel& kernel, DType compute, std::span<const
     run_general(kernel, compute, operands, sizes, loop, buffer.bytes);
 }
 
+namespace {
+
+// With the numbers among the operands written out as arrays.
+[[gnu::noinline]] bool run_with_numbers(const PointwiseKernel& kernel, DType compute,
+                                        std::span<const Operand> operands, int64_t n,
+                                        std::span<const ParamValue> params, uint32_t numbers) {
+  constexpr size_t kWidest = 16;
+  alignas(64) char arrays[kMaxOperands][kFewElements * kWidest];
+  Operand all[kMaxOperands];
+  for (size_t k = 0; k < operands.size(); ++k) {
+    all[k] = operands[k];
+    if (!(numbers >> k & 1)) continue;
+    const DType wanted = loop_dtype(kernel, compute, static_cast<int>(k));
+    const auto item = static_cast<size_t>(item_size(wanted));
+    if (wanted == operands[k].dtype) {
+      std::memcpy(arrays[k], operands[k].data, item);
+    } else {
+      char* pointers[] = {arrays[k], operands[k].data};
+      converter(wanted, operands[k].dtype)(1, pointers, nullptr);
+    }
+    for (int64_t i = 1; i < n; ++i) std::memcpy(arrays[k] + static_cast<size_t>(i) * item, arrays[k], item);
+    all[k].data = arrays[k];
+    all[k].dtype = wanted;
+  }
+  return run_contiguous(kernel, compute, {all, operands.size()}, n, params);
+}
+
+}  // namespace
+
 bool run_contiguous(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
-                    int64_t n, std::span<const ParamValue> params) {
+                    int64_t n, std::span<const ParamValue> params, uint32_t numbers) {
+  if (numbers) return run_with_numbers(kernel, compute, operands, n, params, numbers);
   Loop loop = loop_of(kernel, compute, operands.size(), params.size());
   if (!has_loop_dtypes(kernel, compute, operands)) return false;
   ParamBuffer buffer(params, param_dtype(compute));

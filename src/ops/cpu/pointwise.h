@@ -82,10 +82,12 @@ inline constexpr int kMaxOperands = 8, kMaxParams = 4, kMaxRank = 64;
 void run_pointwise(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
                    std::span<const int64_t> sizes, std::span<const ParamValue> params = {});
 
-// The same for operands that are arrays of `n` elements; their strides are not read. False, with nothing
-// done, where some operand is not of the type that the loop computes in.
+// The same for operands that are arrays of `n` elements; their strides are not read. Inputs whose bit is set
+// in `numbers` have one element, of any type, for all of them; only for n up to kFewElements. False, with
+// nothing done, where some other operand is not of the type that the loop computes in.
+inline constexpr int64_t kFewElements = 32;
 bool run_contiguous(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
-                    int64_t n, std::span<const ParamValue> params = {});
+                    int64_t n, std::span<const ParamValue> params = {}, uint32_t numbers = 0);
 
 // dst = src, converted to dst's dtype. Both may have any strides.
 void copy_strided(const Operand& dst, const Operand& src, std::span<const int64_t> sizes);

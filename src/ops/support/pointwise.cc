@@ -42,21 +42,27 @@ class Operands {
 namespace {
 
 // The operands as plain arrays of one length. An input that broadcasts to the result and has as many elements
-// has the same ones in the same order, so that sizes need not be looked at. False where some operand is not
-// contiguous.
+// has the same ones in the same order, so that sizes need not be looked at. A single element of another type,
+// or beside few others, is a number. False where some operand is not contiguous.
 bool run_contiguous(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
                     std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params) {
   cpu::Operand operands[cpu::kMaxOperands];
   const int64_t n = out.plain_numel();
   size_t count = 0;
+  uint32_t numbers = 0;
   auto add = [&](const TensorImpl& tensor) {
     operands[count++] = {static_cast<char*>(tensor.data()), tensor.dtype(), nullptr};
     return tensor.plain_numel() == n && tensor.is_contiguous();
   };
   if (!add(*out.impl())) return false;
-  for (const Tensor* input : inputs)
-    if (input->is_symbolic() || !add(*input->impl())) return false;
-  return cpu::run_contiguous(kernel, compute, {operands, count}, n, params);
+  for (const Tensor* input : inputs) {
+    if (input->is_symbolic()) return false;
+    const bool fits = add(*input->impl());
+    const bool is_number = input->impl()->plain_numel() == 1 && n <= cpu::kFewElements && n > 0;
+    if (is_number && (!fits || operands[count - 1].dtype != compute)) numbers |= 1u << (count - 1);
+    else if (!fits) return false;
+  }
+  return cpu::run_contiguous(kernel, compute, {operands, count}, n, params, numbers);
 }
 
 }  // namespace
