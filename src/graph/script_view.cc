@@ -144,7 +144,7 @@ void ScriptLowering::lower_function(const Node& node) {
   static const PythonFunction &fork = python_function("weft.fork"), &wait = python_function("weft.wait");
   if (node.target().function() == &fork) return lower_fork(node);
   if (node.target().function() == &wait)
-    return define(node, {builder_.made("aten::wait", {argument(node.args()[0], nullptr)}, noted_type(node))});
+    return define(node, {builder_.aten("wait", {argument(node.args()[0], nullptr)}, noted_type(node))});
   if (std::string name = called_function(node); !name.empty())
     return name.starts_with('^') ? lower_custom(node, name.substr(1)) : lower_captured(node, name);
   if (lower_arithmetic(node)) return;
