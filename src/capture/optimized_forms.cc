@@ -85,12 +85,13 @@ GraphModule OptimizedForms::optimized(const GraphModule& module, const Gradients
 GraphModule OptimizedForms::form_for(const GraphModule& module, Args inputs) {
   Gradients gradients = gradients_of(module, inputs);
   std::lock_guard lock(mutex_);
-  uint64_t version = module.graph().version() + module.state()->version;
-  if (version != version_ || forms_.size() >= kMostForms) forms_.clear();
+  const uint64_t version = module.graph().version();
+  if (!watch_.is_unchanged(module) || version != version_) forms_.clear();
   version_ = version;
   auto known = forms_.find(gradients);
-  if (known == forms_.end()) known = forms_.emplace(gradients, optimized(module, gradients)).first;
-  return known->second;
+  if (known != forms_.end()) return known->second;
+  if (forms_.size() >= kMostForms) forms_.clear();
+  return forms_.emplace(gradients, optimized(module, gradients)).first->second;
 }
 
 }  // namespace weft

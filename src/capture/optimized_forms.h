@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 
+#include "graph/change_watch.h"
 #include "weft/graph/graph_module.h"
 
 namespace weft {
@@ -22,6 +23,7 @@ class OptimizedForms {
   static GraphModule optimized(const GraphModule& module, const Gradients& gradients);
 
   std::mutex mutex_;
+  ChangeWatch watch_;
   uint64_t version_ = 0;
   std::map<Gradients, GraphModule> forms_;
 };

@@ -69,9 +69,13 @@ Ref<FutureObject> TraceRecorder::fork(FunctionRef<Value()> f) {
     is_complete = true;
     return given;
   });
+  // What a function wrote before it failed is written, here as in the program.
+  std::vector<Node*> taken = nodes_after(graph(), last);
+  if (!is_complete &&
+      std::any_of(taken.begin(), taken.end(), [](const Node* node) { return node->is_impure(); }))
+    return future;
   // What the program owns is read outside: whoever replaces it there must find it. Graphs go with their
   // calls.
-  std::vector<Node*> taken = nodes_after(graph(), last);
   std::unordered_set<const Node*> read_outside;
   std::erase_if(taken, [&](const Node* node) {
     bool stays = node->kind() == NodeKind::kGetAttr && !attribute(node->target().to_string()).is_object();

@@ -172,7 +172,7 @@ void TracedModule::reconstruct(const GraphModule& forward) const {
   own.attributes = std::move(other->attributes);
   own.children = std::move(other->children);
   own.training = other->training;
-  ++own.version;
+  own.note_change();
   methods_->forward = nullptr;
   methods_->all.clear();
   add_method(TracedFunction("forward", own.qualified_class + ".forward", GraphModule::over(*this, code),

@@ -151,6 +151,8 @@ Value wrapped(const Ref<Level>& level, const Value& results, const std::vector<i
   return Value::tuple(std::move(all));
 }
 
+Tensor as_condition(const Tensor& t) { return t.dtype() == kBool ? t : t != 0; }
+
 }  // namespace
 
 Value vmap_cond(Level& level, const Operator& op, Args args) {
@@ -161,9 +163,9 @@ Value vmap_cond(Level& level, const Operator& op, Args args) {
     Value yes = as_tuple(function_at(args, 1).call(list_at(args, 3)));
     Value no = as_tuple(function_at(args, 2).call(list_at(args, 3)));
     ValueList chosen;
+    const Tensor takes_first = as_condition(pred.to_tensor().reshape(SymIntSpan()));
     for (size_t i = 0; i < yes.elements().size(); ++i)
-      chosen.emplace_back(
-          where(pred.to_tensor(), yes.elements()[i].to_tensor(), no.elements()[i].to_tensor()));
+      chosen.emplace_back(where(takes_first, yes.elements()[i].to_tensor(), no.elements()[i].to_tensor()));
     return Value::tuple(std::move(chosen));
   }
   Unwrapped operands = unwrapped(list_at(args, 3), level);
@@ -224,10 +226,7 @@ Value vmap_scan(Level& level, const Operator& op, Args args) {
 namespace {
 
 // Of shape [batch]: whether each example goes on.
-Tensor goes_on(const Value& condition) {
-  Tensor mask = condition.to_tensor().flatten();
-  return mask.dtype() == kBool ? mask : mask != 0;
-}
+Tensor goes_on(const Value& condition) { return as_condition(condition.to_tensor().flatten()); }
 
 // A round in which examples that have ended keep what they have.
 Value masked_body(const Value& condition, const Value& body, size_t carried) {

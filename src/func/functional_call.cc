@@ -324,8 +324,11 @@ class FunctionalCall {
     Value all = call_below(values, unwrapped(args_));
     size_t own_results = op_.schema().returns.size(), next = own_results;
     const auto& written = op_.info().written;
-    for (size_t i = 0; i < args_.size(); ++i)
-      if (written[i] && own(args_[i])) write(args_[i].tensor_ref(), all.elements().at(next++).to_tensor());
+    for (size_t i = 0; i < args_.size(); ++i) {
+      if (!written[i] || !args_[i].is_tensor() || !args_[i].tensor_ref().defined()) continue;
+      Tensor value = all.elements().at(next++).to_tensor();
+      if (own(args_[i])) write(args_[i].tensor_ref(), value);
+    }
     dispatch::bump_versions(op_, args_);
     ValueList results;
     for (size_t i = 0; i < own_results; ++i)

@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "graph/change_watch.h"
 #include "graph/program.h"
 #include "graph/uncallable.h"
 #include "weft/autograd/autograd.h"
@@ -17,11 +18,11 @@ struct GraphModule::Body {
   Graph graph;
   std::optional<CallSpec> call_spec;
   Dict traced_inputs;
-  // What the last call ran, with the tensors of which module, and the versions then. Modules made by `over`
-  // share a graph.
+  // What the last call ran, with the tensors of which module, and the graph's version then. Modules made by
+  // `over` share a graph.
   std::mutex mutex;
   std::shared_ptr<const Program> program;
-  std::weak_ptr<const nn::ModuleState> program_owner;
+  ChangeWatch watch;
   uint64_t program_version = 0;
 };
 
@@ -202,17 +203,6 @@ bool replace_tensor(const Place& place, const Tensor& tensor) {
   return false;
 }
 
-// A module on the way may be a graph module, whose prepared form has what was there before.
-void note_change(nn::ModuleState& root, std::string_view path) {
-  nn::ModuleState* state = &root;
-  ++state->version;
-  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
-    state = find_child(*state, path.substr(0, dot))->state.get();
-    ++state->version;
-    path = path.substr(dot + 1);
-  }
-}
-
 }  // namespace
 
 void GraphModule::set_attribute(std::string_view path, Value value) const {
@@ -221,7 +211,7 @@ void GraphModule::set_attribute(std::string_view path, Value value) const {
     erase_at(place);
     put_at(place, value);
   }
-  note_change(*state(), path);
+  place.owner->note_change();
 }
 
 namespace {
@@ -256,7 +246,7 @@ void drop_unused(nn::ModuleState& state, const std::string& prefix, const Paths&
 
 void GraphModule::delete_unused_attributes() const {
   drop_unused(*state(), "", with_prefixes(named_paths(body_->graph)));
-  ++state()->version;
+  state()->note_change();
 }
 
 const std::optional<CallSpec>& GraphModule::call_spec() const noexcept { return body_->call_spec; }
@@ -268,11 +258,12 @@ void GraphModule::set_traced_inputs(Dict inputs) const { body_->traced_inputs = 
 
 std::shared_ptr<const Program> GraphModule::program() const {
   std::lock_guard lock(body_->mutex);
-  uint64_t version = body_->graph.version() + state()->version;
-  if (!body_->program || body_->program_owner.lock() != state() || body_->program_version != version) {
+  const uint64_t version = body_->graph.version();
+  const bool is_unchanged = body_->watch.is_unchanged(*this) && body_->program_version == version;
+  if (!body_->program || !is_unchanged) {
+    body_->program.reset();  // nothing out of date is left should this fail
     body_->graph.lint();
     body_->program = std::make_shared<const Program>(body_->graph, *this);
-    body_->program_owner = state();
     body_->program_version = version;
   }
   return body_->program;

@@ -27,13 +27,17 @@ const std::unordered_set<std::string_view>& keywords() {
   return words;
 }
 
-// What statements of generated code name without a namespace.
+// What statements of generated code name without a namespace, and macros of the headers that they include.
 const std::unordered_set<std::string_view>& used_names() {
   static const std::unordered_set<std::string_view> names = {
-      "Tensor",    "Tensors", "Value",   "ValueList",  "ValueObject", "Scalar",       "SymInt",
-      "Args",      "Ref",     "Dict",    "DType",      "Device",      "Layout",       "MemoryFormat",
-      "Generator", "Complex", "IntSpan", "SymIntSpan", "TensorSpan",  "OptionalSpan", "ListSpan",
-      "int64_t",   "size_t",  "assert",  "errno",      "main"};
+      "Tensor",     "Tensors",    "Value",   "ValueList",  "ValueObject", "Scalar",       "SymInt",
+      "Args",       "Ref",        "Dict",    "DType",      "Device",      "Layout",       "MemoryFormat",
+      "Generator",  "Complex",    "IntSpan", "SymIntSpan", "TensorSpan",  "OptionalSpan", "ListSpan",
+      "int64_t",    "size_t",     "assert",  "errno",      "main",        "inputs",       "EOF",
+      "NULL",       "stdin",      "stdout",  "stderr",     "NAN",         "INFINITY",     "HUGE_VAL",
+      "INT64_MIN",  "INT64_MAX",  "M_PI",    "M_E",        "kBool",       "kUInt8",       "kInt8",
+      "kInt16",     "kInt32",     "kInt64",  "kFloat16",   "kBFloat16",   "kFloat32",     "kFloat64",
+      "kComplex64", "kComplex128"};
   return names;
 }
 
@@ -142,6 +146,9 @@ std::optional<std::string> cpp_constant(const Value& value) {
       return fmt::format("Complex<double>({}, {})", cpp_double(value.to_complex().re),
                          cpp_double(value.to_complex().im));
     case Kind::kString:
+      // A literal ends at a zero.
+      if (std::string_view text = value.to_string_view(); text.find('\0') != std::string_view::npos)
+        return fmt::format("std::string({}, {})", cpp_string(text), text.size());
       return cpp_string(value.to_string_view());
     case Kind::kDType:
       return kDTypes[static_cast<size_t>(value.to_dtype())];

@@ -12,6 +12,12 @@ namespace weft {
 namespace {
 
 // A class with the tensors of a module as members and its graphs as functions.
+// A parameter of `forward`; no text where it has no default.
+struct Parameter {
+  std::string type, name, default_text;
+  bool is_used;
+};
+
 class ClassWriter {
  public:
   explicit ClassWriter(const std::string& class_name) : class_name_(class_name) {
@@ -29,7 +35,8 @@ class ClassWriter {
     if (!is_new) return place->second;
     const std::string member = members_.take(name);
     place->second = member;
-    const std::string path = member == name ? "" : fmt::format("  // {}", name);
+    // As a string: a comment must not end where the file says so.
+    const std::string path = member == name ? "" : fmt::format("  // {}", cpp_string(name));
     declarations_ += fmt::format("  weft::Tensor {};{}\n", member, path);
     constructor_ +=
         fmt::format("  {0} = {1}({2}, weights.at({3}));\n", member,
@@ -40,6 +47,8 @@ class ClassWriter {
   std::string function(const GraphModule& module, const std::string& prefix);
 
  private:
+  std::string default_of(const Parameter& parameter);
+
   const std::string class_name_;
   CppNames members_;
   std::unordered_map<std::string, std::string> weights_, functions_;
@@ -56,11 +65,6 @@ class FunctionWriter {
  public:
   FunctionWriter(ClassWriter& owner, const GraphModule& module, std::string prefix)
       : owner_(owner), module_(module), prefix_(std::move(prefix)), calls_(locals_) {}
-
-  struct Parameter {
-    std::string type, name, default_text;
-    bool is_used;
-  };
 
   // As function with typed parameters and result.
   void write_typed() {
@@ -116,7 +120,7 @@ class FunctionWriter {
     std::string default_text;
     if (!node.args().empty()) {
       const Value& given = node.args()[0];
-      default_text = given.is_none() ? " = {}" : fmt::format(" = {}", calls_.value(node, given));
+      default_text = given.is_none() ? "{}" : calls_.value(node, given);
       require(is_value || given.is_none(),
               "to_folder: the default of input '{}' is {}, and nothing says that it is "
               "no tensor; capture the program with that input",
@@ -212,14 +216,25 @@ std::string qualified(std::string type) {
   return type;
 }
 
+// What stands for the default in the header: its text is written for the source, where weft's names are
+// known.
+std::string ClassWriter::default_of(const Parameter& parameter) {
+  if (parameter.default_text == "{}") return parameter.default_text;
+  const std::string function = members_.take("default_" + parameter.name);
+  private_declarations_ += fmt::format("  static {} {}();\n", qualified(parameter.type), function);
+  definitions_ += fmt::format("\n{} {}::{}() {{ return {}; }}\n", parameter.type, class_name_, function,
+                              parameter.default_text);
+  return function + "()";
+}
+
 CppSource ClassWriter::write(const GraphModule& module) {
   FunctionWriter forward(*this, module, "");
   forward.write_typed();
   std::string declared, defined, names;
-  for (const FunctionWriter::Parameter& parameter : forward.parameters()) {
+  for (const Parameter& parameter : forward.parameters()) {
     const char* separator = declared.empty() ? "" : ", ";
-    declared += fmt::format("{}const {}& {}{}", separator, qualified(parameter.type), parameter.name,
-                            parameter.default_text);
+    declared += fmt::format("{}const {}& {}", separator, qualified(parameter.type), parameter.name);
+    if (!parameter.default_text.empty()) declared += " = " + default_of(parameter);
     defined += parameter.is_used
                    ? fmt::format("{}const {}& {}", separator, parameter.type, parameter.name)
                    : fmt::format("{}const {}& /*{}*/", separator, parameter.type, parameter.name);
@@ -270,6 +285,8 @@ CppSource cpp_source(const GraphModule& module, const std::string& class_name) {
           "to_folder: '{}' cannot be the name of a C++ class; use letters, digits and "
           "single underscores",
           class_name);
+  require(CppNames().take(class_name) == class_name,
+          "to_folder: a class '{}' would hide what its own code names; choose another name", class_name);
   module.graph().lint();
   return ClassWriter(class_name).write(module);
 }

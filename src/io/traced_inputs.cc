@@ -2,6 +2,7 @@
 
 #include "weft/base/error.h"
 #include "weft/ops/fake.h"
+#include "weft/ops/nested.h"
 #include "weft/ops/operators.h"
 
 namespace weft {
@@ -17,9 +18,12 @@ Json::Array numbers(SymIntSpan values) {
 }
 
 Json describe_tensor(const Value& leaf) {
+  if (leaf.is_none()) return Json::Object{{"nested", true}};  // it was read from such a file
   require(leaf.is_tensor(), "save_graph_module: a module was traced with tensors, but its inputs have {}",
           leaf.kind_name());
   const Tensor& tensor = leaf.tensor_ref();
+  // Sizes that differ from component to component are none that a graph's input could have.
+  if (is_nested(tensor)) return Json::Object{{"nested", true}};
   return Json::Object{{"dtype", dtype_name(tensor.dtype())},
                       {"sizes", numbers(tensor.sizes())},
                       {"strides", numbers(tensor.strides())},
@@ -82,7 +86,9 @@ void check_extent(const std::vector<int64_t>& sizes, const std::vector<int64_t>&
   }
 }
 
-Tensor read_tensor(const Json& note) {
+// A nested tensor leaves nothing.
+Value read_tensor(const Json& note) {
+  if (note.contains("nested")) return {};
   const std::string& name = note.at("dtype").as_string();
   const std::optional<DType> dtype = dtype_from_name(name);
   check(dtype.has_value(), "\"{}\" is no dtype", name);
@@ -119,13 +125,13 @@ void restore_shapes(const GraphModule& module) {
     if (arguments.is_dict()) {
       for (Node* node : placeholders)
         if (const Value* own = arguments.to_dict().find(node->target().to_string()))
-          node->meta().value = *own;
+          if (!own->is_none()) node->meta().value = *own;
       continue;
     }
     const ValueList values =
         module.call_spec() || !arguments.is_sequence() ? tree_leaves(arguments) : arguments.elements();
     for (size_t i = 0; i < std::min(values.size(), placeholders.size()); ++i)
-      placeholders[i]->meta().value = values[i];
+      if (!values[i].is_none()) placeholders[i]->meta().value = values[i];
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <cxxabi.h>
 
+#include <atomic>
 #include <cstdlib>
 
 #include "nn/backward_hooks.h"
@@ -36,7 +37,12 @@ std::string names_in(const ModuleState& state) {
   return names;
 }
 
+std::atomic<uint64_t> changes = 0;
+
 }  // namespace
+
+void ModuleState::note_change() { last_change = changes.fetch_add(1, std::memory_order_relaxed) + 1; }
+uint64_t latest_change() { return changes.load(std::memory_order_relaxed); }
 
 void Module::check_new_name(const std::string& name) const {
   require(!name.empty() && name.find('.') == std::string::npos,
@@ -71,7 +77,7 @@ void Module::add_child(ModuleState::Child child) {
 void Module::remove_child(const std::string& name) {
   size_t count = std::erase_if(state_->children, [&](const auto& child) { return child.name == name; });
   require(count > 0, "there is no child '{}' to remove; there are [{}]", name, names_in(*state_));
-  ++state_->version;
+  state_->note_change();
 }
 
 void Module::attribute(const std::string& name, Value value) {

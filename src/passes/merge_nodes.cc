@@ -118,19 +118,19 @@ bool merge_common_subexpressions(GraphModule& module, FunctionRef<bool(const Nod
     if (!is_pure(node)) return false;
     if (is_repeatable(node) && !is_kept(node)) candidates.push_back(&node);
   }
-  NodeSet leaving = leaving_nodes(graph);
+  const NodeSet leaving = leaving_nodes(graph);
   std::unordered_map<std::string, Node*> first_seen;
   bool changed = false;
   for (Node* node : candidates) {
+    // What leaves may be written to by whoever gets it, and must be nobody else's value: neither another
+    // result nor what a gradient keeps.
+    if (leaving.contains(node)) continue;
     // Its inputs are merged already: nodes come after what they use.
     std::string key = key_of(*node);
     if (key.empty()) continue;
     auto [entry, is_new] = first_seen.try_emplace(std::move(key), node);
     if (is_new) continue;
-    Node* first = entry->second;
-    if (leaving.contains(first) && leaving.contains(node)) continue;
-    if (leaving.contains(node)) leaving.insert(first);
-    node->replace_all_uses_with(*first);
+    node->replace_all_uses_with(*entry->second);
     graph.erase(*node);
     changed = true;
   }

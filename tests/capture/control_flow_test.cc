@@ -81,6 +81,18 @@ TEST(Cond, Batches) {
   expect_equal(func::vmap(shared)(batch), batch.cos().sum({1}));
 }
 
+TEST(Cond, ConditionsOfExamplesMayBeNumbersAndHaveOneElement) {
+  auto f = [](const Tensor& pred, const Tensor& x) {
+    return func::cond(
+        pred, [](const Tensor& t) { return t + 1; }, [](const Tensor& t) { return t * 10; }, x);
+  };
+  Tensor x = testing::ramp({3});
+  Tensor expected = stack({x.select(0, 0) + 1, x.select(0, 1) * 10, x.select(0, 2) + 1});
+  Tensor flags = from_data<int64_t>({2, 0, 1});
+  expect_equal(func::vmap(f)(flags, x), expected);
+  expect_equal(func::vmap(f)(flags.unsqueeze(1) != 0, x), expected);
+}
+
 TEST(Cond, BranchesAreFunctionalised) {
   auto f = [](const Tensor& x) {
     return func::cond(

@@ -165,6 +165,20 @@ TEST(OptimizedExecution, MergesWhereNoGradientFlows) {
   EXPECT_EQ(calls_in(traced.graph_module()), 5u);  // the trace itself stays what it is
 }
 
+struct ReturnsWhatItKeeps : nn::Module {
+  Tensor weight = parameter("weight", testing::ramp({3}));
+  std::tuple<Tensor, Tensor> forward(const Tensor& x) { return {x.relu(), x.relu() * weight}; }
+  WEFT_ARGS(x)
+};
+
+TEST(OptimizedExecution, ResultsMayBeWrittenToBeforeTheGradient) {
+  ReturnsWhatItKeeps net;
+  Tensor x = ones({3}, kFloat64);
+  Value results = trace(net, x).call({x});
+  results.elements()[0].to_tensor().add_(1);
+  expect_equal(autograd::grad({results.elements()[1].to_tensor().sum()}, {net.weight})[0], x);
+}
+
 struct Scale : nn::Module {
   Tensor weight = parameter("weight", testing::ramp({6}));
   Tensor forward(const Tensor& x) { return x * weight + x * weight; }

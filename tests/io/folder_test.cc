@@ -114,6 +114,30 @@ TEST(CppSource, NamesThatCppHasTakenAreChanged) {
           "  Tensor new_ = weft::mul(double_, Tensor_);\n  return new_;\n}\n"));
 }
 
+TEST(CppSource, NamesFromFilesStayInsideTheirComments) {
+  GraphModule module({{"v\n};\n#error injected\n", ones({2})}}, [] {
+    Graph graph;
+    graph.output(value_of(graph.get_attr("v\n};\n#error injected\n")));
+    return graph;
+  }());
+  const std::string header = cpp_source(module, "Foo").header;
+  EXPECT_THAT(header, Not(HasSubstr("\n#error")));
+  EXPECT_THAT(header, HasSubstr("  // \"v\\n};\\n#error injected\\n\"\n"));
+}
+
+TEST(CppSource, DefaultsAreMadeInTheSource) {
+  Graph graph;
+  Node &x = graph.placeholder("x"), &d = graph.placeholder("d", Value(3));
+  d.meta().value = Value(3);
+  graph.output(value_of(graph.call_function("aten::add.Tensor", {value_of(x), value_of(d)})));
+  const CppSource code = cpp_source(GraphModule(std::move(graph)), "Foo");
+  EXPECT_THAT(code.header, HasSubstr("const weft::Value& d = default_d()"));
+  EXPECT_THAT(code.header, HasSubstr("  static weft::Value default_d();\n"));
+  EXPECT_THAT(code.source, HasSubstr("Value Foo::default_d() { return 3; }\n"));
+  EXPECT_ERROR(cpp_source(GraphModule(parse_code("def forward(self, x):\n    return x\n")), "Tensor"),
+               "a class 'Tensor' would hide what its own code names");
+}
+
 TEST(CppSource, ResultsOfOtherStructuresAreValues) {
   EXPECT_THAT(
       body_of("def forward(self, x):\n    return {'a': [x, 1], 'b': (None, 'text')}\n"),

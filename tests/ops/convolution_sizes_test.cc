@@ -59,5 +59,24 @@ TEST(ConvolutionSizes, AgreeWithDoubles) {
   }
 }
 
+// output_padding makes more outputs than inputs, though the kernel is one element wide.
+TEST(ConvolutionSizes, OutputPaddingOfASingleElementIsZero) {
+  for (DType dtype : {kFloat32, kFloat64}) {
+    Tensor x = ones({1, 2, 3, 3}, dtype).set_requires_grad(), w = ones({2, 1, 1, 1}, dtype);
+    Tensor y = convolution(x, w, Tensor(), {1, 1}, {0, 0}, {2, 2}, true, {1, 1}, 1);
+    Tensor expected = zeros({1, 1, 4, 4}, dtype);
+    expected.slice(2, 0, 3).slice(3, 0, 3).fill_(2);
+    testing::expect_equal(y.detach(), expected);
+    y.sum().backward();
+    testing::expect_equal(x.grad(), ones({1, 2, 3, 3}, dtype));
+  }
+}
+
+TEST(ConvolutionSizes, NoInputChannelsGiveTheBias) {
+  Tensor bias = arange(4, kFloat32);
+  Tensor y = conv2d(ones({1, 0, 3, 3}), ones({4, 0, 1, 1}), bias);
+  testing::expect_equal(y, bias.reshape({1, 4, 1, 1}).expand({1, 4, 3, 3}));
+}
+
 }  // namespace
 }  // namespace weft

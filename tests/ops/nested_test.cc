@@ -30,6 +30,7 @@ TEST(Nested, HoldsItsComponents) {
   EXPECT_EQ(whole.size(0), 2);
   EXPECT_EQ(whole.size(1), -1);
   EXPECT_EQ(whole.size(2), 4);
+  EXPECT_EQ(whole.numel(), 12);
   EXPECT_EQ(nested_sizes(whole), (std::vector<std::vector<int64_t>>{{2, 4}, {1, 4}}));
   std::vector<Tensor> parts = whole.unbind();
   ASSERT_EQ(parts.size(), 2u);

@@ -29,7 +29,7 @@ const Program kPrograms[] = {
      [](const Tensors& t) { return Tensors{gelu(exp(t[0]) * t[1] + tanh(t[0]) / 3)}; }},
     {"sums", [] { return Tensors{normal({600, 1100})}; },
      [](const Tensors& t) {
-       return Tensors{t[0].sum(), t[0].sum({0}), t[0].mean({1}), var(t[0], {0}), t[0].cumsum(1)};
+       return Tensors{t[0].sum(), t[0].sum({0}), t[0].mean({1}), var(t[0], {0}, true), t[0].cumsum(1)};
      }},
     {"extremes", [] { return Tensors{normal({600, 1100})}; },
      [](const Tensors& t) {

@@ -76,13 +76,15 @@ TEST(MergeCommonSubexpressions, LeavesAloneWhatDiffers) {
   }
 }
 
-TEST(MergeCommonSubexpressions, MergesWhatLeavesWithWhatDoesNot) {
+TEST(MergeCommonSubexpressions, WhatLeavesStaysByItself) {
   EXPECT_EQ(merged("def forward(self, x):\n    a = torch.ops.aten.exp.default(x)\n"
                    "    b = torch.ops.aten.exp.default(x)\n    c = torch.ops.aten.sin.default(b)\n"
-                   "    d = torch.ops.aten.exp.default(x)\n    return (a, c, d)\n"),
+                   "    d = torch.ops.aten.exp.default(x)\n    e = torch.ops.aten.exp.default(x)\n"
+                   "    f = torch.ops.aten.cos.default(e)\n    return (a, c, d, f)\n"),
             code_of("def forward(self, x):\n    a = torch.ops.aten.exp.default(x)\n"
-                    "    c = torch.ops.aten.sin.default(a)\n    d = torch.ops.aten.exp.default(x)\n"
-                    "    return (a, c, d)\n"));
+                    "    b = torch.ops.aten.exp.default(x)\n    c = torch.ops.aten.sin.default(b)\n"
+                    "    d = torch.ops.aten.exp.default(x)\n    f = torch.ops.aten.cos.default(b)\n"
+                    "    return (a, c, d, f)\n"));
 }
 
 TEST(MergeCommonSubexpressions, LeavesAloneWhatItIsTold) {

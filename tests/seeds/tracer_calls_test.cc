@@ -125,6 +125,20 @@ TEST(CallsInTraces, FollowTheChildsTensorsAndHaveGradients) {
   expect_equal(callable_in(traced.find("mod"))->call(ValueList{rand({2, 5}) * 0}).to_tensor(), zeros({2, 7}));
 }
 
+TEST(CallsInTraces, SeeWhatIsReplacedInTheChildByItself) {
+  for (bool keeps_calls : {true, false}) {
+    std::optional<NoInlineScope> keep_calls;
+    if (keeps_calls) keep_calls.emplace();
+    Tensor x = rand({3, 4});
+    CallsModule net;
+    TracedModule outer = trace(net, x);
+    outer(x);
+    Tensor other = rand({5, 7});
+    net.mod.set_attribute("param", other);
+    expect_equal(outer(x), mm(mm(x, net.param), other) + 1.0);
+  }
+}
+
 TEST(CallsInTraces, AreKeptInFiles) {
   NoInlineScope keep_calls;
   Tensor x = rand({3, 4});
@@ -330,6 +344,19 @@ TEST(Fork, KeepsErrorsForTheWaiterAndModesOfTheCaller) {
   EXPECT_TRUE(fork(twice, x).wait().requires_grad());
   NoGrad no_grad;
   EXPECT_FALSE(fork(twice, x).wait().requires_grad());
+}
+
+TEST(Fork, WritesBeforeAnErrorStay) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x * 2;
+    Future<Tensor> failed = fork([](Tensor t) { return t.add_(5).view({7}); }, y);
+    try {
+      failed.wait();
+    } catch (const Error&) {
+    }
+    return y + 0;
+  };
+  expect_equal(trace(f, ones({2}))(full({3}, 4.0)), full({3}, 13.0));
 }
 
 TEST(Fork, ErrorsLeaveTheTraceWhole) {

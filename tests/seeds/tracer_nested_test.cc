@@ -43,6 +43,12 @@ TEST(TestTracer, test_trace_with_nested_strided_tensor_output) {
               ::testing::HasSubstr(" : Tensor = weft::nested_from_lengths(%"));
 }
 
+TEST(NestedInputs, OfATraceLeaveNoSizesInItsFile) {
+  Tensor x = nested_tensor({rand({2}), rand({3})});
+  TracedFunction traced = trace([](const Tensor& t) { return t.cos(); }, args({x}));
+  expect_same_components(testing::saved_and_loaded(traced.graph_module())(x), x.cos());
+}
+
 TEST(TraceApi, test_api_check_nested_outputs) {
   Tensor a = rand({2, 4}), b = rand({3, 4});
   auto plain = [](const Tensor& x, const Tensor& y) { return nested_tensor({x, y}) * 2; };

@@ -119,6 +119,8 @@ class TensorImpl final : public RefCounted, public Pooled {
   void set_geometry(SymIntSpan sizes, SymIntSpan strides, SymInt offset = 0);
   // Row-major strides over `sizes`: the common case, without a look at strides.
   void set_contiguous(SymIntSpan sizes);
+  // For kinds of tensors whose elements are not as many as their sizes say; after the geometry.
+  void set_numel(int64_t numel) noexcept { numel_ = numel; }
   void set_storage(Ref<Storage> storage);
   void set_dtype(DType dtype) noexcept { dtype_ = dtype; }
 

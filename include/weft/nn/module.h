@@ -38,7 +38,10 @@ struct ModuleState {
   // traced module the second is the TorchScript type: "__torch__.___torch_mangle_0.Linear".
   std::string class_name, qualified_class;
   bool training = true;
-  uint64_t version = 0;  // goes up when something by a name is replaced
+  // The moment when something by a name was replaced last: of two such changes in this process, the later one
+  // has the greater number.
+  uint64_t last_change = 0;
+  void note_change();
   using PreHook = std::function<void(std::vector<Tensor>& inputs)>;
   using PostHook = std::function<void(const std::vector<Tensor>& inputs, Tensor& output)>;
   std::map<uint64_t, PreHook> pre_hooks;
@@ -134,6 +137,9 @@ Ref<Callable> erased_call(const M& module) {
 }
 
 }  // namespace detail
+
+// When anything was replaced in any module of this process last.
+uint64_t latest_change();
 
 // A part of a model: parameters, buffers and other modules, under names. A user's module declares its parts
 // as members and a `forward`, and names the arguments of forward once:

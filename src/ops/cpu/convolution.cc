@@ -110,7 +110,8 @@ Place place_of(const ConvolutionShape& s, int64_t sample, int64_t group) {
 
 bool is_plain_product(const ConvolutionShape& s) {
   for (size_t d = 0; d < s.in.size(); ++d)
-    if (s.kernel[d] != 1 || s.stride[d] != 1 || s.padding[d] != 0) return false;
+    // A transposed convolution may have a larger output all the same, by its output_padding.
+    if (s.kernel[d] != 1 || s.stride[d] != 1 || s.padding[d] != 0 || s.in[d] != s.out[d]) return false;
   return true;
 }
 

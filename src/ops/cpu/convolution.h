@@ -25,7 +25,8 @@ struct ConvolutionShape {
   }
 };
 
-// A kernel of one element, without stride or padding: the input is the patch matrix.
+// A kernel of one element, without stride or padding, and as many outputs as inputs: the input is the patch
+// matrix.
 bool is_plain_product(const ConvolutionShape& shape);
 
 // An array of f32 with its strides in elements: batch, channels, spatial dims; or output and input channels,

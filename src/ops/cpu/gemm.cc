@@ -159,7 +159,7 @@ T number_as(Complex<double> value) {
   else return static_cast<T>(value.re);
 }
 
-// Few multiplications: a loop in the order of k costs less than a call of BLAS.
+// Few multiplications: a loop in the order of k costs less than to prepare for a fast one.
 constexpr int64_t kPlainProduct = 400;
 template <typename T>
 void plain_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix& a, const Matrix& b, T beta, T* c,

@@ -71,10 +71,20 @@ void multiply_by_dots(Product<T> p) {
   run_in_parts(p, 3, 4, loops<T>().dots);
 }
 
+// A sum without terms.
+template <typename T>
+void add_nothing(const Product<T>& p) {
+  for (int64_t i = 0; i < p.m; ++i)
+    for (int64_t j = 0; j < p.n; ++j)
+      p.c[i * p.c_row_stride + j * p.c_column_stride] = p.addend.data ? p.beta * *p.addend.at(i, j) : T(0);
+}
+
 }  // namespace
 
 template <typename T>
 void multiply(const Product<T>& product) {
+  if (product.m == 0 || product.n == 0) return;
+  if (product.k == 0) return add_nothing(product);
   const Product<T> other = transposed(product);
   if (suits_dots(product)) return multiply_by_dots(product);
   if (suits_dots(other)) return multiply_by_dots(other);

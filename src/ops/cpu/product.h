@@ -2,8 +2,9 @@
 
 #include <cstdint>
 
-// Matrix products of f32 and f64 in memory. Every element of the result is summed in an order that depends on
-// the inner dimension alone, so a product may be cut into parts anywhere: the bits are the same.
+// Matrix products of f32 and f64 in memory. In which order the terms of an element are added follows from the
+// sizes and strides of the whole product, never from how it is cut into parts: `multiply` may give each
+// thread what it likes, and the bits are the same.
 namespace weft::cpu {
 
 // A matrix by its first element and strides in elements.

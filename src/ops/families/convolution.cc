@@ -124,7 +124,7 @@ Tensor dense(const Tensor& t, DType dtype) {
 }
 char* bytes(const Tensor& t) { return static_cast<char*>(t.raw_data()); }
 
-// In a layout that oneDNN reads as it is.
+// In a layout that the ways for f32 read as it is.
 Tensor readable(const Tensor& t, DType dtype) {
   return is_channels_last(t) && t.dtype() == dtype ? t : dense(t, dtype);
 }

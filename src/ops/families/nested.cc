@@ -80,6 +80,7 @@ class NestedTensor final : public Extension, public PrintableBox {
     SymInts sizes = layout->outer_sizes(), strides;
     for (size_t d = 0; d < sizes.size(); ++d) strides.push_back(0);
     impl->set_geometry(sizes, strides);
+    impl->set_numel(layout->numel);
     impl->set_flags(layer::kExtension);
     impl->box = make_ref<NestedTensor>(buffer, layout);
     return Tensor(std::move(impl));
