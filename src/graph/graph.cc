@@ -28,6 +28,7 @@ Graph::Graph(Graph&& other) noexcept { *this = std::move(other); }
 Graph& Graph::operator=(Graph&& other) noexcept {
   std::swap(first_, other.first_);
   std::swap(last_, other.last_);
+  std::swap(unused_, other.unused_);
   std::swap(insert_before_, other.insert_before_);
   std::swap(size_, other.size_);
   std::swap(numbered_, other.numbered_);
@@ -47,6 +48,7 @@ void Graph::insert(Node& node, Node* before) {
   node.next_ = before;
   (after ? after->next_ : first_) = &node;
   (before ? before->previous_ : last_) = &node;
+  if (node.users().empty()) link_unused(node);
   ++size_;
   ++version_;
   // Appending keeps the numbers right; anything else does not.
@@ -55,11 +57,25 @@ void Graph::insert(Node& node, Node* before) {
 }
 
 void Graph::unlink(Node& node) {
+  if (node.users().empty()) unlink_unused(node);
   (node.previous_ ? node.previous_->next_ : first_) = node.next_;
   (node.next_ ? node.next_->previous_ : last_) = node.previous_;
   node.next_ = node.previous_ = nullptr;
   --size_;
   ++version_;
+}
+
+void Graph::link_unused(Node& node) {
+  node.previous_unused_ = nullptr;
+  node.next_unused_ = unused_;
+  if (unused_) unused_->previous_unused_ = &node;
+  unused_ = &node;
+}
+
+void Graph::unlink_unused(Node& node) {
+  (node.previous_unused_ ? node.previous_unused_->next_unused_ : unused_) = node.next_unused_;
+  if (node.next_unused_) node.next_unused_->previous_unused_ = node.previous_unused_;
+  node.next_unused_ = node.previous_unused_ = nullptr;
 }
 
 void Graph::number_nodes() const {
@@ -208,14 +224,18 @@ void Graph::erase(Node& node) {
 }
 
 bool Graph::eliminate_dead_code(bool random_is_impure) {
+  std::vector<Node*> candidates;
+  for (Node* node = unused_; node; node = node->next_unused_) candidates.push_back(node);
   bool changed = false;
-  for (Node* node = last_; node;) {
-    Node* before = node->previous_;
-    if (node->users().empty() && !node->is_impure(random_is_impure)) {
-      erase(*node);
-      changed = true;
-    }
-    node = before;
+  while (!candidates.empty()) {
+    Node* node = candidates.back();
+    candidates.pop_back();
+    if (node->is_impure(random_is_impure)) continue;
+    const SmallVector<Node*, 2> inputs = node->inputs();
+    erase(*node);
+    changed = true;
+    for (Node* input : inputs)
+      if (input->users().empty()) candidates.push_back(input);
   }
   return changed;
 }
@@ -255,8 +275,9 @@ void Graph::legalize() {
 }
 
 void Graph::lint() const {
+  number_nodes();
   std::unordered_set<std::string_view> names;
-  std::unordered_set<const Node*> seen;
+  names.reserve(size_);
   bool has_output = false;
   for (const Node& node : *this) {
     invariant(node.graph_ == this, "lint: node '{}' of another graph is in the list", node.name());
@@ -264,26 +285,25 @@ void Graph::lint() const {
     require(!has_output, "lint: node '{}' comes after the output", node.name());
     has_output = node.kind() == NodeKind::kOutput;
     for (const Node* input : node.inputs()) {
-      require(seen.contains(input), "lint: node '{}' uses '{}' before it is defined: {}", node.name(),
-              input->name(), node.line());
+      if (input->graph_ != this || input->position_ >= node.position_)
+        fail("lint: node '{}' uses '{}' before it is defined: {}", node.name(), input->name(), node.line());
       invariant(input->users().contains(&node), "lint: '{}' does not know of its user '{}'", input->name(),
                 node.name());
     }
-    for (const Node* user : node.users().list())
-      invariant(user->graph_ == this, "lint: '{}' has a user '{}' that is not in the graph", node.name(),
-                user->name());
-    seen.insert(&node);
+    node.users().for_each([&](const Node& user) {
+      invariant(user.graph_ == this, "lint: '{}' has a user '{}' that is not in the graph", node.name(),
+                user.name());
+    });
   }
 }
 
 Graph Graph::copy() const {
   Graph made;
-  std::unordered_map<const Node*, Node*> twin;
-  twin.reserve(size_);
-  for (const Node& node : *this) {
-    Node& copy = made.node_copy(node, [&](Node& input) { return value_of(*twin.at(&input)); });
-    twin.emplace(&node, &copy);
-  }
+  number_nodes();
+  std::vector<Node*> twin(last_ ? last_->position_ + 1 : 0);
+  for (const Node& node : *this)
+    twin[node.position_] =
+        &made.node_copy(node, [&](Node& input) { return value_of(*twin[input.position_]); });
   return made;
 }
 

@@ -143,11 +143,17 @@ void Node::refresh_inputs() {
   };
   for (const Value& value : args_) for_each_node(value, note);
   for (const auto& [key, value] : kwargs_) for_each_node(value, note);
-  for (Node* input : inputs_) input->users_.add(this);
+  for (Node* input : inputs_) {
+    if (graph_ && input->users_.empty()) graph_->unlink_unused(*input);
+    input->users_.add(this);
+  }
   if (before.empty()) return;
   std::unordered_set<const Node*> kept(inputs_.begin(), inputs_.end());
   for (Node* input : before)
-    if (!kept.contains(input)) input->users_.remove(this);
+    if (!kept.contains(input)) {
+      input->users_.remove(this);
+      if (graph_ && input->users_.empty()) graph_->link_unused(*input);
+    }
 }
 
 void Node::set_target(Target target) {

@@ -162,6 +162,33 @@ TEST(GraphOrder, LegalizeSortsAndKeepsTheRest) {
   EXPECT_THAT(names(g.graph), ElementsAre("x", "y", "add", "relu", "add_1", "output"));
 }
 
+// Dead code is found from a list of the nodes that nobody uses, which every change keeps.
+TEST(GraphDeadCode, IsFoundAfterEveryKindOfChange) {
+  Graph g;
+  Node &x = g.placeholder("x"), &y = g.placeholder("y");
+  Node& a = g.call(op("aten::relu"), {v(x)});
+  Node& b = g.call(op("aten::add.Tensor"), {v(a), v(y)});
+  Node& c = g.call(op("aten::relu"), {v(b)});
+  Node& out = g.output(v(b));
+  EXPECT_TRUE(g.eliminate_dead_code());
+  EXPECT_THAT(names(g), ElementsAre("x", "y", "relu", "add", "output"));
+  (void)c;
+  EXPECT_FALSE(g.eliminate_dead_code());
+  b.set_arg(0, v(y));  // a is dead now
+  Graph moved = std::move(g);
+  Node& d = moved.call(op("aten::relu"), {v(x)});
+  d.move_before(out);
+  EXPECT_TRUE(moved.eliminate_dead_code());
+  EXPECT_THAT(names(moved), ElementsAre("x", "y", "add", "output"));
+  out.set_args({v(x)});
+  Graph copied = moved.copy();
+  EXPECT_TRUE(copied.eliminate_dead_code());
+  EXPECT_THAT(names(copied), ElementsAre("x", "y", "output"));
+  EXPECT_THAT(names(moved), ElementsAre("x", "y", "add", "output"));
+  EXPECT_TRUE(moved.eliminate_dead_code());
+  EXPECT_EQ(moved.size(), 3u);
+}
+
 TEST(GraphOrder, CyclesAreNamed) {
   Small g;
   g.sum.set_arg(1, v(g.relu));

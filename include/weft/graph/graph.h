@@ -137,9 +137,12 @@ class Graph {
   void check_member(const Node& node, const char* what) const;
   void insert(Node& node, Node* before);
   void unlink(Node& node);
+  void link_unused(Node& node);
+  void unlink_unused(Node& node);
   void number_nodes() const;
 
   Node *first_ = nullptr, *last_ = nullptr;
+  Node* unused_ = nullptr;         // the first of those without users, from which dead code is found
   Node* insert_before_ = nullptr;  // null: at the end
   size_t size_ = 0;
   mutable bool numbered_ = false;

@@ -63,6 +63,12 @@ class Users {
   bool contains(const Node* node) const;
   // A copy: what is done to the users does not disturb a walk over it.
   std::vector<Node*> list() const;
+  // Calls f for each, in order; the users must not change meanwhile.
+  template <typename F>
+  void for_each(const F& f) const {
+    for (Node* node : order_)
+      if (node) f(*node);
+  }
 
  private:
   friend class Node;
@@ -70,10 +76,10 @@ class Users {
   void remove(Node* node);
   size_t find(const Node* node) const;
 
+  size_t count_ = 0;
   SmallVector<Node*, 2> order_;  // null where one was removed
   // Beyond a few users: where each is in `order_`.
   std::unique_ptr<std::unordered_map<const Node*, size_t>> places_;
-  size_t count_ = 0;
 };
 
 // What is known of a node beyond what it does.
@@ -151,8 +157,12 @@ class Node final : public ValueObject {
   void check_foreign(const Value& value) const;
   void refresh_inputs();
 
+  // First what walks over long graphs ask every node for: it lies in one cache line.
   Graph* graph_;
   Node *next_ = nullptr, *previous_ = nullptr;
+  Users users_;
+  // Among the nodes that nobody uses.
+  Node *next_unused_ = nullptr, *previous_unused_ = nullptr;
   NodeKind kind_;
   mutable uint64_t position_ = 0;  // ascends along the list, when the graph says it is up to date
   std::string name_;
@@ -160,7 +170,6 @@ class Node final : public ValueObject {
   ValueList args_;
   Kwargs kwargs_;
   SmallVector<Node*, 2> inputs_;
-  Users users_;
   std::unique_ptr<NodeMeta> meta_;
 };
 
