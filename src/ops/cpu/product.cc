@@ -34,23 +34,45 @@ const ProductLoops<T>& loops() {
 
 constexpr double kThreadWork = 1 << 17;  // multiplications that are worth waking a thread
 
-// Cuts the longer side, in units of what the innermost loop computes at once. As many parts as threads, or
-// twice as many where they are large, so that a thread that comes late has less to do.
+// A result in `rows` times `columns` parts.
+struct Grid {
+  int64_t rows, columns;
+};
+
+// As many parts as threads. A part copies its rows of a and its columns of b, so they are as square as can
+// be.
+template <typename T>
+Grid grid_of(const Product<T>& p) {
+  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const auto parts =
+      static_cast<int64_t>(std::clamp(work / kThreadWork, 1.0, static_cast<double>(num_threads())));
+  Grid best{1, parts};
+  for (int64_t rows = 1; rows <= parts; ++rows) {
+    if (parts % rows != 0) continue;
+    auto copied = [&](const Grid& grid) { return p.m / grid.rows + p.n / grid.columns; };
+    const Grid grid{rows, parts / rows};
+    if (copied(grid) < copied(best)) best = grid;
+  }
+  return best;
+}
+
+// Parts are cut in units of what the innermost loop computes at once.
 template <typename T>
 void run_in_parts(const Product<T>& p, int64_t row_unit, int64_t column_unit,
                   void (*run)(const Product<T>&, const ProductPart&)) {
-  const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  const auto threads = static_cast<double>(num_threads());
-  const double parts =
-      std::min(work >= 64 * kThreadWork * threads ? 2 * threads : threads, work / kThreadWork);
-  const bool by_columns = p.n >= p.m;
-  const int64_t extent = by_columns ? p.n : p.m, unit = by_columns ? column_unit : row_unit;
-  const int64_t units = (extent + unit - 1) / unit;
-  const int64_t part_units = threads <= 1 || parts < 2
-                                 ? units
-                                 : (units + static_cast<int64_t>(parts) - 1) / static_cast<int64_t>(parts);
-  parallel_for(0, extent, std::max<int64_t>(part_units, 1) * unit, [&](int64_t first, int64_t last) {
-    run(p, by_columns ? ProductPart{0, p.m, first, last - first} : ProductPart{first, last - first, 0, p.n});
+  const Grid grid = grid_of(p);
+  auto step_of = [](int64_t extent, int64_t parts, int64_t unit) {
+    const int64_t units = (extent + unit - 1) / unit;
+    return (units + parts - 1) / parts * unit;
+  };
+  const int64_t row_step = step_of(p.m, grid.rows, row_unit),
+                column_step = step_of(p.n, grid.columns, column_unit);
+  parallel_for(0, grid.rows * grid.columns, 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t row = i / grid.columns * row_step, column = i % grid.columns * column_step;
+      const ProductPart part{row, std::min(row_step, p.m - row), column, std::min(column_step, p.n - column)};
+      if (part.rows > 0 && part.columns > 0) run(p, part);
+    }
   });
 }
 
