@@ -48,17 +48,6 @@ void check_value(const Node& node, const Value& value, int depth) {
   }
 }
 
-// The same question without an error for the answer no.
-bool passes(const Value& value, int depth) {
-  if (!has_text(value) || depth > kDeepestValue) return false;
-  auto inner_passes = [&](const Value& inner) { return passes(inner, depth + 1); };
-  if (value.is_sequence()) return std::all_of(value.elements().begin(), value.elements().end(), inner_passes);
-  return !value.is_dict() ||
-         std::all_of(value.to_dict().begin(), value.to_dict().end(), [&](const Dict::Entry& entry) {
-           return !node_in(entry.first) && inner_passes(entry.first) && inner_passes(entry.second);
-         });
-}
-
 void append_exact(std::string& out, const Node& node, const Value& value) {
   check_value(node, value, 0);
   append_value(out, value, ValueStyle::kQuoted);
@@ -132,12 +121,22 @@ void append_line(std::string& out, const Node& node) {
 
 }  // namespace
 
+bool has_exact_text(const Value& value, int depth) {
+  if (!has_text(value) || depth > kDeepestValue) return false;
+  auto has_inner = [&](const Value& inner) { return has_exact_text(inner, depth + 1); };
+  if (value.is_sequence()) return std::all_of(value.elements().begin(), value.elements().end(), has_inner);
+  return !value.is_dict() ||
+         std::all_of(value.to_dict().begin(), value.to_dict().end(), [&](const Dict::Entry& entry) {
+           return !node_in(entry.first) && has_inner(entry.first) && has_inner(entry.second);
+         });
+}
+
 bool has_quoted_text(const Graph& graph) {
   for (const Node& node : graph) {
     for (const Value& value : node.args())
-      if (!passes(value, 0)) return false;
+      if (!has_exact_text(value)) return false;
     for (const auto& [key, value] : node.kwargs())
-      if (!passes(value, 0)) return false;
+      if (!has_exact_text(value)) return false;
   }
   return true;
 }

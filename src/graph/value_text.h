@@ -23,6 +23,9 @@ void append_value(std::string& out, const Value& value, ValueStyle style);
 // "(a, b)", "(a,)", "()"
 void append_tuple(std::string& out, const ValueList& values, ValueStyle style);
 void append_target(std::string& out, const Target& target);
+// Whether the exact text of a value reads back as that value: not where it has a tensor, a generator, a
+// symbolic number or an object inside, or too many containers.
+bool has_exact_text(const Value& value, int depth = 0);
 // In quotes as Python's repr would choose them. Bytes that are no UTF-8 become \udcXX, Python's own way to
 // keep such bytes in a string.
 void append_quoted(std::string& out, std::string_view text);

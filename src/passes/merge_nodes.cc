@@ -69,38 +69,16 @@ NodeSet leaving_nodes(const Graph& graph) {
   return leaving;
 }
 
-bool has_text(const Value& value) {
-  if (node_in(value)) return true;
-  if (value.is_sequence()) {
-    for (const Value& element : value.elements())
-      if (!has_text(element)) return false;
-    return true;
-  }
-  using Kind = Value::Kind;
-  switch (value.kind()) {
-    case Kind::kTensor:
-    case Kind::kGenerator:
-    case Kind::kSymInt:
-    case Kind::kSymFloat:
-    case Kind::kSymBool:
-    case Kind::kObject:
-    case Kind::kDict:
-      return false;
-    default:
-      return true;
-  }
-}
-
 // Target and arguments as text; equal for two nodes exactly if they do the same. Empty where there is none.
 std::string key_of(const Node& node) {
   std::string key;
   append_target(key, node.target());
   for (const Value& arg : node.args()) {
-    if (!has_text(arg)) return {};
+    if (!has_exact_text(arg)) return {};
     append_value(key += '\x1f', arg, ValueStyle::kQuoted);
   }
   for (const auto& [name, value] : node.kwargs()) {
-    if (!has_text(value)) return {};
+    if (!has_exact_text(value)) return {};
     append_value((key += '\x1f') += name + "=", value, ValueStyle::kQuoted);
   }
   return key;
