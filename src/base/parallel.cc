@@ -43,25 +43,44 @@ bool worth_spinning(int threads) {
   return threads <= processors;
 }
 
-// The blocks of one call, on the caller's stack. Threads take blocks in order until none is left.
+// The blocks of one call, on the caller's stack. Each thread begins with the share of the blocks that is its
+// own and helps with the others' when that is done: a thread that meets the same arrays in call after call
+// reads the part of them that its caches hold, and nobody waits for a thread that is late.
 class Job {
  public:
-  Job(int64_t begin, int64_t end, int64_t grain, FunctionRef<void(int64_t, int64_t)> body)
+  Job(int64_t begin, int64_t end, int64_t grain, int threads, FunctionRef<void(int64_t, int64_t)> body)
       : begin_(begin), end_(end), grain_(grain), body_(body), scopes_(detail::open_scopes()) {
     uint64_t distance = static_cast<uint64_t>(end) - static_cast<uint64_t>(begin);
     count_ = distance / grain + (distance % grain != 0);
+    shares_ = static_cast<int>(std::min<uint64_t>({count_, static_cast<uint64_t>(threads), kMaxShares}));
+    uint64_t size = count_ / shares_, larger = count_ % shares_, first = 0;
+    for (int i = 0; i < shares_; ++i) {
+      share_[i].first_left = first;
+      first += size + (static_cast<uint64_t>(i) < larger);
+      share_[i].end = first;
+    }
   }
 
   uint64_t count() const { return count_; }
 
-  // Runs blocks until none is left; false if there was none to begin with.
-  bool work() {
+  // Runs blocks until none is left, those of the share with the thread's number first; false if there was
+  // none to begin with.
+  bool work(int thread) {
     bool outer = std::exchange(inside_region, true);
     // An error says what the caller was doing, whichever thread it is made on.
     While* outer_scopes = detail::exchange_scopes(scopes_);
     bool worked = false;
-    for (uint64_t block; (block = next_.fetch_add(1, std::memory_order_relaxed)) < count_; worked = true)
-      run(block);
+    int own = thread % shares_;
+    for (int i = 0; i < shares_; ++i) {
+      Share& share = share_[own + i < shares_ ? own + i : own + i - shares_];
+      // Looked at first: a share that is done is left alone.
+      for (std::atomic_ref next(share.first_left); next.load(std::memory_order_relaxed) < share.end;) {
+        uint64_t block = next.fetch_add(1, std::memory_order_relaxed);
+        if (block >= share.end || block >= failed_block_.load(std::memory_order_relaxed)) break;
+        run(block);
+        worked = true;
+      }
+    }
     detail::exchange_scopes(outer_scopes);
     inside_region = outer;
     return worked;
@@ -72,6 +91,15 @@ class Job {
   }
 
  private:
+  // Enough for one to a thread of a large machine; with more threads some begin in the same share.
+  static constexpr int kMaxShares = 64;
+
+  // Plain numbers, which threads use through atomic references: a call writes those of the shares it has.
+  struct alignas(kCacheLine) Share {
+    uint64_t first_left;
+    uint64_t end;
+  };
+
   void run(uint64_t block) noexcept {
     uint64_t first = static_cast<uint64_t>(begin_) + block * static_cast<uint64_t>(grain_);
     uint64_t left = static_cast<uint64_t>(end_) - first;
@@ -83,24 +111,24 @@ class Job {
     }
   }
 
-  // Every block before a failing one has been taken already and will finish. Keeping the lowest failure
-  // therefore reports the same one for any number of threads.
+  // Blocks after a failing one need not start any more; all before it still run, so that the failure kept in
+  // the end is the same one for any number of threads.
   void fail(uint64_t block, std::exception_ptr failure) {
-    next_.store(count_, std::memory_order_relaxed);
     std::lock_guard lock(failure_mutex_);
-    if (block >= failed_block_) return;
-    failed_block_ = block;
+    if (block >= failed_block_.load(std::memory_order_relaxed)) return;
+    failed_block_.store(block, std::memory_order_relaxed);
     failure_ = std::move(failure);
   }
 
   int64_t begin_, end_, grain_;
   uint64_t count_;
+  int shares_;
   FunctionRef<void(int64_t, int64_t)> body_;
   While* scopes_;
   std::mutex failure_mutex_;
-  uint64_t failed_block_ = std::numeric_limits<uint64_t>::max();
   std::exception_ptr failure_;
-  alignas(kCacheLine) std::atomic<uint64_t> next_{0};
+  std::atomic<uint64_t> failed_block_{std::numeric_limits<uint64_t>::max()};
+  Share share_[kMaxShares];
 };
 
 // A place where one caller offers a job. `door` counts the workers inside; its top bit says that more may
@@ -119,14 +147,14 @@ class Pool {
   void run(Job& job, int threads) {
     Slot* slot = take_slot();
     if (!slot) {  // more simultaneous callers than slots: the machine is busy enough
-      job.work();
+      job.work(0);
       return;
     }
     if (workers_.load(std::memory_order_relaxed) < threads - 1) start_workers(threads - 1);
     slot->job = &job;
     slot->door.store(Slot::kOpen, std::memory_order_seq_cst);
     wake(std::min<uint64_t>(job.count() - 1, threads - 1));
-    job.work();
+    job.work(0);
     slot->door.fetch_and(~Slot::kOpen, std::memory_order_seq_cst);
     wait_until_empty(*slot, threads);
     slot->taken.store(false, std::memory_order_release);
@@ -203,16 +231,16 @@ class Pool {
 
   bool visit_slots(int index) {
     bool worked = false;
-    for (size_t i = 0; i < slots_.size(); ++i) worked |= visit(slots_[(i + index) % slots_.size()]);
+    for (size_t i = 0; i < slots_.size(); ++i) worked |= visit(slots_[(i + index) % slots_.size()], index);
     return worked;
   }
 
-  bool visit(Slot& slot) {
+  bool visit(Slot& slot, int index) {
     uint32_t door = slot.door.load(std::memory_order_relaxed);
     do {
       if (!(door & Slot::kOpen)) return false;
     } while (!slot.door.compare_exchange_weak(door, door + 1, std::memory_order_acquire));
-    bool worked = slot.job->work();
+    bool worked = slot.job->work(index + 1);  // the caller is number 0
     if (slot.door.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
         waiting_callers_.load(std::memory_order_seq_cst) > 0) {
       std::lock_guard lock(mutex_);
@@ -321,7 +349,7 @@ void detail::run_blocks(int64_t begin, int64_t end, int64_t grain, FunctionRef<v
     }
     return;
   }
-  Job job(begin, end, grain, body);
+  Job job(begin, end, grain, threads, body);
   pool().run(job, threads);
   job.rethrow();
 }

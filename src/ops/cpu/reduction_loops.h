@@ -69,6 +69,7 @@ struct SimpleReduction {
   static constexpr int kLanes = Io::kLanes, kPartLanes = AccIo::kLanes, kAccSize = AccIo::kSize;
   static constexpr int64_t kCascade = kLongestRun;  // elements between additions to the running total
   static constexpr int kTree = 8;
+  static constexpr int kPacks = 4;
 
   static Acc identity() {
     Acc acc;
@@ -173,25 +174,38 @@ struct SimpleReduction {
     store_first(p + sizeof(x.re.v[0]), x.im);
   }
 
-  // Adds rows to the accumulators of one pack of columns.
-  static Acc add_rows(Acc acc, const char* data, int64_t rows, int64_t stride) {
-    int64_t r = 0;
-    for (; r + kTree <= rows; r += kTree) acc = combined(acc, tree(data + r * stride, stride));
-    for (; r < rows; ++r) acc = combined(acc, Acc::from(load(data + r * stride)));
-    return acc;
+  // Adds eight rows to the accumulators of `packs` neighbouring packs of columns. Their trees come before the
+  // accumulators: rows whose distance is a power of two meet in a few sets of the cache, and what is between
+  // two packs of a line can push that line out.
+  template <int packs>
+  [[gnu::always_inline]] static void add_trees(char* accs, const char* data, int64_t stride) {
+    Acc sum[packs];
+    for (int k = 0; k < packs; ++k) sum[k] = tree(data + k * kLanes * Io::kSize, stride);
+    for (int k = 0; k < packs; ++k) {
+      char* acc = accs + k * kLanes * kAccSize;
+      store_acc(acc, combined(load_acc(acc), sum[k]));
+    }
   }
   static void rows(char* block, int64_t columns, const char* data, int64_t rows, int64_t stride, int64_t) {
     char* accs = block + kReductionHeader;
     // Few rows at a time: a walk down a column of a wide array would miss a cache line in every row.
-    for (int64_t r = 0; r < rows; r += kTree) {
-      int64_t group = rows - r < kTree ? rows - r : kTree;
-      const char* p = data + r * stride;
+    for (; rows >= kTree; rows -= kTree, data += kTree * stride) {
       int64_t c = 0;
+      for (; c + kPacks * kLanes <= columns; c += kPacks * kLanes)
+        add_trees<kPacks>(accs + c * kAccSize, data + c * Io::kSize, stride);
       for (; c + kLanes <= columns; c += kLanes)
-        store_acc(accs + c * kAccSize,
-                  add_rows(load_acc(accs + c * kAccSize), p + c * Io::kSize, group, stride));
+        add_trees<1>(accs + c * kAccSize, data + c * Io::kSize, stride);
       if (c < columns)
-        add_tail(accs + c * kAccSize, p + c * Io::kSize, group, stride, static_cast<int>(columns - c));
+        add_tail(accs + c * kAccSize, data + c * Io::kSize, kTree, stride, static_cast<int>(columns - c));
+    }
+    for (; rows > 0; --rows, data += stride) {
+      int64_t c = 0;
+      for (; c + kLanes <= columns; c += kLanes) {
+        char* acc = accs + c * kAccSize;
+        store_acc(acc, combined(load_acc(acc), Acc::from(load(data + c * Io::kSize))));
+      }
+      if (c < columns)
+        add_tail(accs + c * kAccSize, data + c * Io::kSize, 1, stride, static_cast<int>(columns - c));
     }
   }
   static void add_tail(char* accs, const char* data, int64_t rows, int64_t stride, int count) {
