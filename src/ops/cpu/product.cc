@@ -33,19 +33,21 @@ const ProductLoops<T>& loops() {
 }
 
 constexpr double kThreadWork = 1 << 17;  // multiplications that are worth waking a thread
+constexpr double kPartWork = 1 << 22;    // so many more that copies of the operands cost little
 
 // A result in `rows` times `columns` parts.
 struct Grid {
   int64_t rows, columns;
 };
 
-// As many parts as threads. A part copies its rows of a and its columns of b, so they are as square as can
-// be.
+// A few parts a thread: the others take over what one that is late has not begun. A part copies its rows of a
+// and its columns of b, so they are as square as can be.
 template <typename T>
 Grid grid_of(const Product<T>& p) {
   const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  const auto parts =
-      static_cast<int64_t>(std::clamp(work / kThreadWork, 1.0, static_cast<double>(num_threads())));
+  const double threads = num_threads();
+  const double most = threads == 1 ? 1 : std::clamp(work / kPartWork, threads, 4 * threads);
+  const auto parts = static_cast<int64_t>(std::clamp(work / kThreadWork, 1.0, most));
   Grid best{1, parts};
   for (int64_t rows = 1; rows <= parts; ++rows) {
     if (parts % rows != 0) continue;

@@ -67,6 +67,7 @@ struct ProductOf {
     (__builtin_prefetch(to.c + r * to.c_row, 1), ...);
     const T* rows[] = {a.data + r * a.row...};
     const T* columns = b.data;
+#pragma GCC unroll 4
     for (int64_t p = 0; p < depth; ++p, columns += b.step) {
       const P first = P::load(columns), second = packs == 2 ? P::load(columns + kLanes) : first;
       (sums[r].add(P(rows[r][p * a.step]), first, second), ...);
@@ -182,6 +183,10 @@ struct ProductOf {
 
   // --- the whole product ---------------------------------------------------------------------------------
 
+  // What tiles read of b: b itself; a copy of each panel made when its turn comes, which stays in the nearest
+  // cache while the rows of a pass by once; copies of all panels made before, for several blocks of rows.
+  enum class Panels { kOriginal, kCopyEach, kCopied };
+
   static void tiles(const Product<T>& product, const ProductPart& part) {
     const int64_t depth = depth_of_blocks(product.k);
     const int64_t block_rows =
@@ -189,9 +194,12 @@ struct ProductOf {
     // A copy is worth its while where it is read several times.
     const bool copies_a = part.columns > 3 * kColumns;
     const bool copies_b = part.rows > 2 * kRows || product.b.column_stride != 1;
+    const Panels panels = !copies_b                 ? Panels::kOriginal
+                          : part.rows <= block_rows ? Panels::kCopyEach
+                                                    : Panels::kCopied;
     const int64_t wide = std::min(part.columns, kBlockColumns);
-    const int64_t panels = copies_b ? (wide + kColumns - 1) / kColumns : 1;
-    Scratch b_copy(panels * kColumns * depth * static_cast<int64_t>(sizeof(T)));
+    const int64_t kept = panels == Panels::kCopied ? (wide + kColumns - 1) / kColumns : 1;
+    Scratch b_copy(kept * kColumns * depth * static_cast<int64_t>(sizeof(T)));
     Scratch a_copy(copies_a ? std::min(block_rows, part.rows) * depth * static_cast<int64_t>(sizeof(T)) : 0);
 
     const int64_t last_column = part.column + part.columns, last_row = part.row + part.rows;
@@ -199,26 +207,26 @@ struct ProductOf {
       for (int64_t p = 0; p < product.k; p += depth) {
         const int64_t end = std::min(j + kBlockColumns, last_column);
         const int64_t deep = std::min(depth, product.k - p);
-        if (copies_b)
+        if (panels == Panels::kCopied)
           for (int64_t c = j; c < end; c += kColumns)
             copy_panel({product.b.at(p, c), product.b.row_stride, product.b.column_stride}, deep,
                        std::min<int64_t>(kColumns, end - c), b_copy.as<T>() + (c - j) * deep);
         for (int64_t i = part.row; i < last_row; i += block_rows)
-          block(product, {i, std::min(block_rows, last_row - i), j, end - j}, p, deep, copies_b,
-                b_copy.as<T>(), copies_a ? a_copy.as<T>() : nullptr);
+          block(product, {i, std::min(block_rows, last_row - i), j, end - j}, p, deep, panels, b_copy.as<T>(),
+                copies_a ? a_copy.as<T>() : nullptr);
       }
   }
 
   // The terms p to p + depth of a block of c.
   static void block(const Product<T>& product, const ProductPart& part, int64_t p, int64_t depth,
-                    bool has_b_copy, T* b_copy, T* a_copy) {
+                    Panels panels, T* b_copy, T* a_copy) {
     const MatrixView<T>&a = product.a, &b = product.b;
     const int64_t last_column = part.column + part.columns, last_row = part.row + part.rows;
     auto panel_at = [&](int64_t column) -> Panel {
-      if (has_b_copy) return {b_copy + (column - part.column) * depth, kColumns};
-      if (column + kColumns <= last_column) return {b.at(p, column), b.row_stride};
-      return copy_panel({b.at(p, column), b.row_stride, b.column_stride}, depth, last_column - column,
-                        b_copy);
+      if (panels == Panels::kCopied) return {b_copy + (column - part.column) * depth, kColumns};
+      const int64_t columns = std::min<int64_t>(kColumns, last_column - column);
+      if (panels == Panels::kOriginal && columns == kColumns) return {b.at(p, column), b.row_stride};
+      return copy_panel({b.at(p, column), b.row_stride, b.column_stride}, depth, columns, b_copy);
     };
     auto rows_at = [&](int64_t row, bool copy) -> Rows {
       const int64_t rows = std::min<int64_t>(kRows, last_row - row);
