@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
-#include "graph/node_index.h"
 #include "graph/value_text.h"
 #include "weft/base/error.h"
 #include "weft/graph/text.h"
@@ -160,37 +160,31 @@ void append_call(std::string& out, const Node& node) {
 
 // --- lifetimes -------------------------------------------------------------------------------------------
 
-// The values that nobody needs after a node. Asked for one node after another, in the graph's order.
+// The values that nobody needs after a node. Most have one user, who answers for itself; of the others the
+// last user is looked for once, when the first of them is written.
 class LastUses {
  public:
-  explicit LastUses(const Graph& graph) {
-    const NodeIndex index(graph);
-    last_user_.resize(graph.size(), NodeIndex::kNone);
-    uint32_t place = 0;
-    for (const Node& node : graph) {
-      for (const Node* input : node.inputs()) {
-        const uint32_t input_place = index.of(*input);
-        invariant(input_place != NodeIndex::kNone, "node '{}' uses '{}', which is not in its graph",
-                  node.name(), input->name());
-        input_places_.push_back(input_place);
-        last_user_[input_place] = place;
-      }
-      ++place;
-    }
-  }
+  explicit LastUses(const Graph& graph) : graph_(graph) {}
 
-  // Calls f for each of the next node's inputs that it is the last to use, in the order of its arguments.
+  // Calls f for each of the node's inputs that it is the last to use, in the order of its arguments.
   template <typename F>
-  void next(const Node& node, const F& f) {
+  void of(const Node& node, const F& f) {
     for (const Node* input : node.inputs())
-      if (last_user_[input_places_[next_input_++]] == place_) f(*input);
-    ++place_;
+      if (input->users().size() == 1 || last_user(*input) == &node) f(*input);
   }
 
  private:
-  std::vector<uint32_t> last_user_, input_places_;
-  size_t next_input_ = 0;
-  uint32_t place_ = 0;
+  const Node* last_user(const Node& value) {
+    const Node*& last = last_user_[&value];
+    if (!last)
+      value.users().for_each([&](const Node& user) {
+        if (!last || graph_.is_before(*last, user)) last = &user;
+      });
+    return last;
+  }
+
+  const Graph& graph_;
+  std::unordered_map<const Node*, const Node*> last_user_;
 };
 
 // --- where calls were made -------------------------------------------------------------------------------
@@ -264,7 +258,6 @@ class CodeWriter {
     std::string raw = target;
     std::erase(raw, '*');
     if (raw != node.name()) body_ += fmt::format("{}{} = {}\n", body_indent_, node.name(), raw);
-    last_uses_.next(node, [](const Node&) {});
   }
 
   void write_return(const Node& node) {
@@ -276,7 +269,6 @@ class CodeWriter {
     body_ += "return ";
     append_code(body_, node.args().empty() ? Value() : node.args()[0]);
     body_ += '\n';
-    last_uses_.next(node, [](const Node&) {});
   }
 
   void write_statement(const Node& node) {
@@ -291,7 +283,7 @@ class CodeWriter {
       body_ += value.name();
       any = true;
     };
-    last_uses_.next(node, release);
+    last_uses_.of(node, release);
     if (node.users().empty()) release(node);
     body_ += any ? " = None\n" : "\n";
   }
