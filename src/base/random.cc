@@ -1,6 +1,11 @@
 #include "weft/base/random.h"
 
 namespace weft {
+namespace {
+
+thread_local RandomScope* innermost = nullptr;
+
+}  // namespace
 
 Generator::Generator(uint64_t seed) : data_(make_ref<detail::GeneratorData>()) { data_->state.seed = seed; }
 
@@ -38,5 +43,19 @@ Generator& default_generator() {
 }
 
 void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
+
+RandomScope::RandomScope(const RandomStream& stream)
+    : next_(stream), outer_(std::exchange(innermost, this)) {}
+RandomScope::~RandomScope() { innermost = outer_; }
+bool RandomScope::is_open() { return innermost != nullptr; }
+
+RandomStream reserve_random(uint64_t blocks) {
+  if (!innermost) return default_generator().reserve(blocks);
+  RandomStream stream = innermost->next_;
+  innermost->next_.offset += blocks;
+  return stream;
+}
+
+RandomStream next_random() { return innermost ? innermost->next_ : default_generator().reserve(0); }
 
 }  // namespace weft

@@ -73,6 +73,7 @@ Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
   nodes.reserve(args.size());
   for (const Value& arg : args) nodes.push_back(as_nodes(arg));
   if (higher_order) make_branch_graphs(op, args, nodes);
+  const std::optional<SymInt> random_offset = random().before(op, args);
   Value result;
   if (twins_.empty()) {
     result = run(args);
@@ -80,7 +81,8 @@ Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
     ValueList below = for_below(args);
     result = instead_of_twins(op, args, below, run(below));
   }
-  add_call(op, nodes, result);
+  Node& node = add_call(op, nodes, result);
+  random().after(op, args, result, random_offset, node);
   return result;
 }
 
@@ -105,6 +107,7 @@ void GraphRecorder::make_branch_graphs(const Operator& op, Args args, ValueList&
 
 // The graph of a function that the program runs later, perhaps: it works on tensors of its own.
 GraphModule GraphRecorder::capture_branch(Callable& function, Args inputs) {
+  const ForkRng kept = fork_rng();  // this run of the function is none of the program's
   GraphRecorder inner(options_, nullptr);
   ValueList own;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -123,6 +126,7 @@ GraphModule GraphRecorder::capture_branch(Callable& function, Args inputs) {
     result = function.call(own);
   }
   inner.graph().output(inner.as_nodes(result));
+  if (inner.random().drew()) random().lose();
   return inner.finish(true);
 }
 

@@ -198,6 +198,7 @@ Node& GraphWriter::add_method(const Operator& op, const ValueList& nodes) {
 GraphModule GraphWriter::finish(bool keep_dead_code, const std::string& class_name) {
   if (!keep_dead_code) graph_.eliminate_dead_code();
   graph_.lint();
+  graph_.set_random_advance(random_.advance());
   GraphModule module = root_ ? GraphModule(*root_, attributes_, std::move(graph_), class_name)
                              : GraphModule(attributes_, std::move(graph_), class_name);
   module.delete_unused_attributes();

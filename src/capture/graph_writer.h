@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "capture/random_numbers.h"
 #include "capture/size_nodes.h"
 #include "weft/graph/graph_module.h"
 
@@ -47,6 +48,7 @@ class GraphWriter {
   // The node that reads any other value, under a name of its own: "true_graph_0".
   Node& new_attribute(const std::string& prefix, const Value& value, std::string_view separator = "");
   SizeNodes& sizes() noexcept { return sizes_; }
+  RandomNumbers& random() noexcept { return random_; }
   // Which node stands for which tensor, by the tensor's serial number.
   using Nodes = std::unordered_map<uint64_t, Node*>;
   const Nodes& nodes() const noexcept { return nodes_; }
@@ -62,6 +64,7 @@ class GraphWriter {
   const nn::Module* root_;
   Graph graph_;
   SizeNodes sizes_{graph_};
+  RandomNumbers random_;
   Nodes nodes_;
   std::unordered_map<uint64_t, std::string> root_names_;  // of what the root owns
   std::unordered_map<std::string, int64_t> next_number_;  // of "_tensor_constant", "true_graph", ...

@@ -57,6 +57,7 @@ Excerpt excerpt_of(const std::vector<Node*>& nodes, const Value& result) {
 
 Ref<FutureObject> TraceRecorder::fork(FunctionRef<Value()> f) {
   if (!is_listening() || layer_state().level_depth > 0) return make_ref<FutureObject>(f);
+  random().lose();  // its nodes go to a graph of their own
   const Node* last = graph().back();
   Nodes known = nodes();
   auto known_sizes = sizes_of_;

@@ -231,10 +231,11 @@ Value TraceRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
     nodes.push_back(as_nodes(arg));
     below.push_back(map_leaves(arg, at_hint));
   }
+  const std::optional<SymInt> random_offset = random().before(op, args);
   Value result = run(below);
   warn_of_conversion(op, result);
   if (op.def().higher_order) record_custom_function(args, nodes, result);
-  else record(op, nodes, result);
+  else random().after(op, args, result, random_offset, record(op, nodes, result));
   watch(result);
   return result;
 }
@@ -252,12 +253,12 @@ Value TraceRecorder::record_outplace(const OutplaceRule& rule, Args args, Functi
   return result;
 }
 
-void TraceRecorder::record(const Operator& op, const ValueList& nodes, const Value& result) {
+Node& TraceRecorder::record(const Operator& op, const ValueList& nodes, const Value& result) {
   // What changes no element but only what a tensor is (detach_) is recorded as the value that it gives.
   bool is_geometry = op.form() == OpForm::kInplace && op.has(Traits::kView);
   const Operator& recorded =
       (is_geometry || (options_.force_outplace && op.form() == OpForm::kInplace)) ? op.functional() : op;
-  add_call(recorded, nodes, result);
+  return add_call(recorded, nodes, result);
 }
 
 void TraceRecorder::record_custom_function(Args args, const ValueList& nodes, const Value& result) {

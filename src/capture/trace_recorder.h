@@ -72,7 +72,7 @@ class TraceRecorder final : public GraphWriter,
   bool is_listening() const;
   void watch(const Value& value);
   void record_custom_function(Args args, const ValueList& nodes, const Value& result);
-  void record(const Operator& op, const ValueList& nodes, const Value& result);
+  Node& record(const Operator& op, const ValueList& nodes, const Value& result);
   // Runs an in-place call, and records functional calls for it.
   Value record_outplace(const OutplaceRule& rule, Args args, FunctionRef<Value(Args)> run);
   void warn_of_conversion(const Operator& op, const Value& result);

@@ -35,6 +35,7 @@ Graph& Graph::operator=(Graph&& other) noexcept {
   ++version_;
   ++other.version_;
   std::swap(names_, other.names_);
+  std::swap(random_advance_, other.random_advance_);
   for (Node& node : *this) node.graph_ = this;
   for (Node& node : other) node.graph_ = &other;
   return *this;
@@ -165,7 +166,11 @@ Node& Graph::node_copy(const Node& node, FunctionRef<Value(Node&)> map) {
   kwargs.reserve(node.kwargs().size());
   for (const auto& [key, value] : node.kwargs()) kwargs.emplace_back(key, map_nodes(value, map));
   Node& copy = create(node.kind(), node.target(), std::move(args), std::move(kwargs), node.name());
-  if (const NodeMeta* meta = node.meta_or_null()) copy.meta() = *meta;
+  if (const NodeMeta* meta = node.meta_or_null()) {
+    copy.meta() = *meta;
+    // The numbers of another graph's run are not those of this one's.
+    if (node.graph_ != this) copy.meta().random_offset.reset();
+  }
   return copy;
 }
 
@@ -304,6 +309,10 @@ Graph Graph::copy() const {
   for (const Node& node : *this)
     twin[node.position_] =
         &made.node_copy(node, [&](Node& input) { return value_of(*twin[input.position_]); });
+  made.random_advance_ = random_advance_;
+  for (const Node& node : *this)
+    if (const NodeMeta* meta = node.meta_or_null(); meta && meta->random_offset)
+      twin[node.position_]->meta().random_offset = meta->random_offset;
   return made;
 }
 
@@ -311,6 +320,8 @@ Value Graph::inline_graph(const Graph& other, std::span<const Value> inputs) {
   std::unordered_map<const Node*, Value> twin;
   size_t next_input = 0;
   Value result;
+  // Symbols of another capture mean nothing here.
+  const bool keeps_numbers = !random_advance_.is_symbolic() && !other.random_advance_.is_symbolic();
   auto map = [&](Node& input) { return twin.at(&input); };
   for (const Node& node : other) {
     if (node.kind() == NodeKind::kOutput) {
@@ -320,9 +331,15 @@ Value Graph::inline_graph(const Graph& other, std::span<const Value> inputs) {
               inputs.size());
       twin.emplace(&node, inputs[next_input++]);
     } else {
-      twin.emplace(&node, value_of(node_copy(node, map)));
+      Node& copy = node_copy(node, map);
+      // Its numbers come after those of the nodes that are here already.
+      const NodeMeta* meta = node.meta_or_null();
+      if (keeps_numbers && meta && meta->random_offset)
+        copy.meta().random_offset = random_advance_ + *meta->random_offset;
+      twin.emplace(&node, value_of(copy));
     }
   }
+  if (keeps_numbers) random_advance_ = random_advance_ + other.random_advance_;
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "weft/graph/interpreter.h"
 
 #include "graph/operator_call.h"
+#include "graph/random_plan.h"
 #include "weft/base/error.h"
 #include "weft/ops/layers.h"
 #include "weft/ops/overloads.h"
@@ -25,6 +26,7 @@ Value Interpreter::run(Args inputs) {
   Graph& graph = module_.graph();
   graph.lint();
   values_.clear();
+  streams_.reset();
   inputs_.assign(inputs.begin(), inputs.end());
   next_input_ = 0;
   std::unordered_map<const Node*, std::vector<const Node*>> dying;
@@ -101,7 +103,23 @@ Value Interpreter::placeholder(std::string_view target, Args defaults) {
 }
 Value Interpreter::get_attr(std::string_view path) { return module_.find(path); }
 Value Interpreter::call_function(const Target& target, Args args, const Kwargs& kwargs) {
+  const RandomStream* numbers = random_numbers();
+  if (!numbers) return call_target(target, args, kwargs);
+  RandomScope scope(*numbers);
   return call_target(target, args, kwargs);
+}
+const RandomStream* Interpreter::random_numbers() {
+  const NodeMeta* meta = current_ ? current_->meta_or_null() : nullptr;
+  if (!meta || !meta->random_offset) return nullptr;
+  if (!streams_) {
+    streams_.emplace();
+    const RandomPlan plan(module_.graph());
+    if (auto streams = plan.begin(inputs_))
+      for (const Node& node : module_.graph())
+        if (uint32_t at = plan.of(node); at != RandomPlan::kNone) streams_->emplace(&node, (*streams)[at]);
+  }
+  auto found = streams_->find(current_);
+  return found == streams_->end() ? nullptr : &found->second;
 }
 Value Interpreter::call_method(std::string_view method, Args args, const Kwargs& kwargs) {
   return call_bound(resolve_overload(fmt::format("aten::{}", method), args, kwargs));
@@ -119,6 +137,7 @@ GraphModule Transformer::transform() {
   graph_ = Graph();
   ValueList unused(module().graph().placeholders().size());
   run(unused);
+  graph_.set_random_advance(module().graph().random_advance());
   GraphModule made(module(), std::move(graph_), module().state()->class_name);
   if (module().call_spec()) made.set_call_spec(*module().call_spec());
   return made;

@@ -29,7 +29,7 @@ struct GradModeKeeper {
 
 // --- making it -------------------------------------------------------------------------------------------
 
-Program::Program(const Graph& graph, const nn::Module& root) {
+Program::Program(const Graph& graph, const nn::Module& root) : random_(graph) {
   if (detail::graph_probe) detail::graph_probe(graph);
   graph.number_nodes();
   // Numbers ascend, but those of nodes that were erased are missing.
@@ -66,6 +66,8 @@ void Program::add_step(const Node& node, const nn::Module& root) {
   step.node = &node;
   step.result = static_cast<uint32_t>(node.position_);
   step.is_used = !node.users().empty();
+  const NodeMeta* meta = node.meta_or_null();
+  step.draw = meta && meta->random_offset ? random_.of(node) : RandomPlan::kNone;
   step.function = node.target().function();
   if (node.kind() == NodeKind::kCallModule) {
     Value module = root.find(node.target().to_string());
@@ -164,6 +166,12 @@ Value Program::call(const Step& step, Args args) const {
   return call_bound(bound);
 }
 
+Value Program::call_random(const Step& step, Args args, const Frame& frame) const {
+  if (!frame.streams) return call(step, args);
+  RandomScope numbers((*frame.streams)[step.draw]);
+  return call(step, args);
+}
+
 void Program::run_steps(Frame& frame, const Node*& current) const {
   for (const Step& step : steps_) {
     current = step.node;
@@ -176,7 +184,8 @@ void Program::run_steps(Frame& frame, const Node*& current) const {
       if (fill.wants_tensor && argument.is_number()) [[unlikely]]
         argument = number_as_tensor(argument);
     }
-    Value result = call(step, Args(frame.arguments).subspan(step.first_argument, step.argument_count));
+    const Args args = Args(frame.arguments).subspan(step.first_argument, step.argument_count);
+    Value result = step.draw == RandomPlan::kNone ? call(step, args) : call_random(step, args, frame);
     for (uint32_t f = step.first_fill; f < step.first_fill + step.fill_count; ++f)
       frame.arguments[fills_[f].argument] = Value();
     for (uint32_t d = step.first_dead; d < step.first_dead + step.dead_count; ++d)
@@ -195,6 +204,7 @@ Value Program::run(Args inputs) const {
             inputs_.size(), inputs.size());
     if (input.is_used) frame->values[input.value] = i < inputs.size() ? inputs[i] : *input.default_value;
   }
+  frame->streams = random_.begin(inputs);
   const Node* current = nullptr;
   {
     GradModeKeeper keeper;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 
+#include "graph/random_plan.h"
 #include "weft/graph/graph.h"
 #include "weft/nn/module.h"
 
@@ -40,6 +41,7 @@ class Program {
     const PythonFunction* function;
     Callable* callable;
     uint32_t first_argument, argument_count, first_fill, fill_count, first_dead, dead_count, result;
+    uint32_t draw;  // which of the run's streams it draws from, or RandomPlan::kNone
     bool is_used;
   };
   struct Input {
@@ -50,6 +52,7 @@ class Program {
   // The values of one run. Constants stay in their places between runs.
   struct Frame {
     std::vector<Value> values, arguments;
+    std::optional<RandomPlan::Streams> streams;
   };
 
   void add_input(const Node& node);
@@ -58,6 +61,7 @@ class Program {
   void find_last_uses();
   void run_steps(Frame& frame, const Node*& current) const;
   Value call(const Step& step, Args args) const;
+  Value call_random(const Step& step, Args args, const Frame& frame) const;
   Value resolve(const Frame& frame, const Value& nested) const;
   std::unique_ptr<Frame> take_frame() const;
 
@@ -69,6 +73,7 @@ class Program {
   std::vector<Value> arguments_;  // of all steps: constants where they are, None where a run fills in
   std::vector<std::pair<uint32_t, Value>> constants_;
   std::vector<Ref<Callable>> callables_;
+  const RandomPlan random_;
   const Node* output_ = nullptr;
   size_t value_count_ = 0;
   mutable std::mutex mutex_;

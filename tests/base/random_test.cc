@@ -111,18 +111,6 @@ TEST(RandomStream, ElementsOfOneKernelDoNotShareWords) {
   EXPECT_EQ(words64.size(), 1000u);
 }
 
-TEST(RandomStream, TheAdvanceCoversExactlyTheBlocksUsed) {
-  EXPECT_EQ(blocks_for(0, 1), 0u);
-  EXPECT_EQ(blocks_for(1, 1), 1u);
-  EXPECT_EQ(blocks_for(4, 1), 1u);
-  EXPECT_EQ(blocks_for(5, 1), 2u);
-  EXPECT_EQ(blocks_for(5, 2), 3u);
-  EXPECT_EQ(blocks_for(5, 4), 5u);
-  // The first element after the advance continues where the stream would have gone.
-  RandomStream whole{9, 100}, second{9, 100 + blocks_for(8, 1)};
-  EXPECT_EQ(second.word32(0), whole.word32(8));
-}
-
 TEST(RandomStream, AnyNumberOfThreadsGivesTheSameBits) {
   int before = num_threads();
   auto draw = [](int threads, int64_t grain) {
@@ -176,6 +164,27 @@ TEST(Generator, TheDefaultOneIsSeededAndForked) {
     manual_seed(5);
   }
   EXPECT_EQ(default_generator().state(), (GeneratorState{99, 0}));
+}
+
+TEST(RandomScope, StandsInForTheDefaultGenerator) {
+  auto outer = fork_rng();
+  manual_seed(99);
+  EXPECT_EQ(reserve_random(3).offset, 0u);
+  EXPECT_EQ(next_random().offset, 3u);
+  EXPECT_FALSE(RandomScope::is_open());
+  {
+    RandomScope scope({7, 100});
+    EXPECT_EQ(reserve_random(5).offset, 100u);
+    EXPECT_EQ(next_random().seed, 7u);
+    {
+      RandomScope inner({8, 0});
+      EXPECT_EQ(reserve_random(1).seed, 8u);
+      std::thread([] { EXPECT_FALSE(RandomScope::is_open()); }).join();
+    }
+    EXPECT_TRUE(RandomScope::is_open());
+    EXPECT_EQ(reserve_random(1).offset, 105u);
+  }
+  EXPECT_EQ(default_generator().state(), (GeneratorState{99, 3}));
 }
 
 TEST(Generator, ThreadsReserveDisjointRanges) {

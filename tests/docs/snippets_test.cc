@@ -50,6 +50,20 @@ TEST(GraphPage, NodesTextsAndRuns) {
   EXPECT_TRUE(close(SigmoidToTanh(module).transform()(ones({3})), ones({3}).tanh() + 5, 1e-6, 1e-6));
 }
 
+TEST(GraphPage, RandomNumbers) {
+  GraphModule noisy = make_graph([](const Tensor& t) {
+    Tensor unused = rand_like(t);
+    return t + rand_like(t);
+  })(ones({3}));
+  noisy.graph().eliminate_dead_code(/*random_is_impure=*/false);  // the second draw stays the second
+  auto scope = fork_rng();
+  manual_seed(3);
+  Tensor drawn = noisy(ones({3}));
+  manual_seed(3);
+  rand({3});
+  EXPECT_TRUE(close(drawn, ones({3}) + rand({3}), 0, 0));
+}
+
 TEST(GraphPage, AsCpp) {
   const std::string folder = ::testing::TempDir() + "weft_graph_page_" + std::to_string(::getpid());
   GraphModule scale({{"gain.0", full({2}, 3)}}, parse_code(R"(

@@ -46,6 +46,22 @@ TEST(Random, StepsDependOnSizesOnly) {
   expect_only(check_samples(is_random, check), {});
 }
 
+TEST(Random, TheTableTellsHowManyNumbersAreDrawn) {
+  auto check = [](const Case& one, std::vector<std::string>& texts) {
+    std::vector<Value> args = one.args();
+    auto [result, step] = draw(one, args);
+    const bool has_own = std::any_of(args.begin(), args.end(),
+                                     [](const Value& arg) { return arg.kind() == Value::Kind::kGenerator; });
+    const Value& first = result.is_sequence() ? result.elements().front() : result;
+    SymInt told = one.op->def().draws ? one.op->def().draws(args) : first.to_tensor().numel();
+    if (has_own) told = 0;
+    if (static_cast<int64_t>(step) != told.plain())
+      texts.push_back(fmt::format("moves by {}, the table says {}", step, told.plain()));
+  };
+  auto is_functional = [](const Operator& op) { return is_random(op) && !is_mutable(op); };
+  expect_only(check_samples(is_functional, check), {});
+}
+
 TEST(Random, FakeExecutionDrawsNothing) {
   auto is_random = [](const Operator& op) {
     return op.has(Traits::kRandom) && !op.has(Traits::kDataDependent);

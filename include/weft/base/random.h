@@ -66,7 +66,8 @@ inline NormalPair<double> normal_pair(uint64_t a, uint64_t b) {
 
 // Where a kernel's numbers come from. The number of element `i` depends on (seed, offset, i) only, so that
 // any split over threads or vectors gives the same bits. A block of Philox serves four elements that need a
-// word each, or two that need two; offsets count blocks.
+// word each, or two that need two; offsets count blocks. A draw of n elements takes n blocks from its
+// generator, whatever they need of them: what it takes follows from sizes alone.
 struct RandomStream {
   uint64_t seed = 0, offset = 0;
 
@@ -92,12 +93,6 @@ struct RandomStream {
     return i % 2 == 0 ? pair.first : pair.second;
   }
 };
-
-// What a kernel advances the generator by: the blocks for `elements` that need 1, 2 or 4 words each.
-constexpr uint64_t blocks_for(uint64_t elements, uint64_t words_each) {
-  uint64_t per_block = 4 / words_each;
-  return elements / per_block + (elements % per_block != 0);
-}
 
 // ---- generators
 // --------------------------------------------------------------------------------------------
@@ -144,6 +139,29 @@ class Generator {
 Generator& default_generator();
 // Seeds the default generator.
 void manual_seed(uint64_t seed);
+
+// While it lives, operators of this thread that are given no generator draw the numbers from `stream` on, and
+// the default generator stays where it is. A graph that runs gives each of its random nodes the numbers that
+// were the node's when it was captured.
+class [[nodiscard]] RandomScope {
+ public:
+  explicit RandomScope(const RandomStream& stream);
+  ~RandomScope();
+  RandomScope(const RandomScope&) = delete;
+  RandomScope& operator=(const RandomScope&) = delete;
+  // Whether this thread is inside one.
+  static bool is_open();
+
+ private:
+  friend RandomStream reserve_random(uint64_t blocks);
+  friend RandomStream next_random();
+  RandomStream next_;
+  RandomScope* outer_;
+};
+// The next `blocks` for an operator that is given no generator.
+RandomStream reserve_random(uint64_t blocks);
+// Where the next such operator will begin.
+RandomStream next_random();
 
 // Puts a generator back, at the end of the scope, to where it was at its start.
 class [[nodiscard]] ForkRng {

@@ -118,6 +118,11 @@ class Graph {
   // the copies. `inputs` take the places of its placeholders when given.
   Value inline_graph(const Graph& other, std::span<const Value> inputs = {});
 
+  // How far a run takes the default generator for the nodes with a random_offset, those that were removed
+  // since included.
+  const SymInt& random_advance() const noexcept { return random_advance_; }
+  void set_random_advance(SymInt advance) { random_advance_ = std::move(advance); }
+
   Names& names() noexcept { return names_; }
   // Goes up with every change: what was made from the graph knows whether it still holds.
   uint64_t version() const noexcept { return version_; }
@@ -148,6 +153,7 @@ class Graph {
   mutable bool numbered_ = false;
   uint64_t version_ = 0;
   Names names_;
+  SymInt random_advance_ = 0;
 };
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 
 #include <unordered_map>
 
+#include "weft/base/random.h"
 #include "weft/graph/graph_module.h"
 
 namespace weft {
@@ -46,8 +47,12 @@ class Interpreter {
   Kwargs fetch_kwargs(const Node& node) const;
 
  private:
+  // The numbers of the current node, taken for all nodes when the first asks.
+  const RandomStream* random_numbers();
+
   GraphModule module_;
   std::unordered_map<const Node*, Value> values_;
+  std::optional<std::unordered_map<const Node*, RandomStream>> streams_;
   ValueList inputs_;
   size_t next_input_ = 0;
   Node* current_ = nullptr;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -91,7 +92,11 @@ struct NodeMeta {
   std::shared_ptr<const StackTrace> trace;
   std::vector<std::pair<std::string, std::string>>
       modules;  // path and class of the modules around it, outermost first
-  Dict extra;   // anything else, by name
+  // Of a random call: where its numbers begin, counted from where the graph's run begins in the default
+  // generator. Nodes that have it keep their numbers when others before them are moved, removed or repeated;
+  // one without draws what comes next.
+  std::optional<SymInt> random_offset;
+  Dict extra;  // anything else, by name
 };
 
 // One step of a graph. Its arguments are Values that may hold nodes at any depth; the users of each node are

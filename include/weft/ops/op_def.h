@@ -27,7 +27,7 @@ enum class Traits : uint32_t {
   kPointwise = 1u << 0,  // element i of a result depends on element i of the broadcast inputs only
   kReduction = 1u << 1,
   kView = 1u << 2,           // the results share the storage of the first argument
-  kRandom = 1u << 3,         // draws from a generator
+  kRandom = 1u << 3,         // draws from a generator; see OpDef::draws
   kEffectful = 1u << 4,      // must be kept even when its results are not used
   kDataDependent = 1u << 5,  // sizes or numbers of the result depend on values
   kCommutative = 1u << 6,
@@ -246,6 +246,8 @@ struct OpDef {
   // an operator of several views, the number of the view comes third.
   Function inverse = {};
   const HigherOrder* higher_order = nullptr;
+  // How many numbers a random operator draws; null: as many as its first result has elements.
+  SymInt (*draws)(Args args) = nullptr;
   Samples (*samples)() = nullptr;
 };
 

@@ -67,6 +67,15 @@ bool drops(const Tensor& input, double p, bool train) {
   require(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got {}", p);
   return p != 0 && train && !guard_or(input.numel() == 0, false);
 }
+// How many numbers that takes.
+SymInt dropout_draws(Args args) {
+  const Tensor& input = args[0].tensor_ref();
+  const double p = args[1].to_double();
+  return drops(input, p, args[2].to_bool()) && p != 1 ? input.numel() : SymInt(0);
+}
+SymInt native_dropout_draws(Args args) {
+  return args[2].is_none() || args[2].to_bool() ? args[0].tensor_ref().numel() : SymInt(0);
+}
 // What to multiply by: zero, or what makes up for those that are.
 Tensor dropout_factors(const Tensor& input, double p) {
   if (p == 1) return zeros({}, input.dtype(), std::nullopt, input.device());
@@ -184,6 +193,7 @@ WEFT_OPERATOR(native_dropout) = {
                 },
             .differentiable_results = 1},
     .batch = random_like_batch,
+    .draws = native_dropout_draws,
     .samples =
         [] { return Samples{{"train", {f64({3, 4}), 0.5, true}}, {"eval", {f64({3, 4}), 0.5, false}}}; },
 };
@@ -202,6 +212,7 @@ WEFT_OPERATOR(dropout) = {
     .inplace = "aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
     .traits = Traits::kRandom,
     .composite = {.functional = function<&dropout_composite>(), .inplace = function<&dropout_inplace>()},
+    .draws = dropout_draws,
     .samples =
         [] { return Samples{{"train", {f64({3, 4}), 0.5, true}}, {"eval", {f64({3, 4}), 0.5, false}}}; },
 };

@@ -8,16 +8,12 @@
 namespace weft {
 namespace {
 
-Generator generator_or_default(const MaybeGenerator& generator) {
-  return generator ? *generator : default_generator();
-}
-
-// Sets element i, in row-major order, to value(stream, i). `words`: 32-bit words that an element uses.
+// Sets element i, in row-major order, to value(stream, i).
 template <typename T, typename F>
-void draw(const Tensor& out, const MaybeGenerator& generator, int words, F value) {
-  Generator source = generator_or_default(generator);
-  int64_t n = out.plain_numel();
-  RandomStream stream = source.reserve(blocks_for(static_cast<uint64_t>(n), static_cast<uint64_t>(words)));
+void draw(const Tensor& out, MaybeGenerator generator, F value) {
+  const int64_t n = out.plain_numel();
+  const auto blocks = static_cast<uint64_t>(n);
+  const RandomStream stream = generator ? generator->reserve(blocks) : reserve_random(blocks);
   if (!out.storage()->has_memory() || n == 0) return;
   Tensor dense = out.is_contiguous() ? out : allocate_contiguous(out.sizes(), out.dtype());
   T* data = static_cast<T*>(dense.raw_data());
@@ -43,17 +39,17 @@ void draw_uniform(const Tensor& out, double from, double to, const MaybeGenerato
   double span = to - from;
   draw_real(out, "uniform", [&]<typename T>() {
     if constexpr (std::same_as<T, double>)
-      draw<T>(out, generator, 2,
+      draw<T>(out, generator,
               [=](const RandomStream& s, uint64_t i) { return from + span * s.uniform_double(i); });
     else if constexpr (requires(T t) { t.re; })
-      draw<T>(out, generator, 2, [=](const RandomStream& s, uint64_t i) {
+      draw<T>(out, generator, [=](const RandomStream& s, uint64_t i) {
         uint64_t w = s.word64(i);
         double re = from + span * uniform24(static_cast<uint32_t>(w)),
                im = from + span * uniform24(static_cast<uint32_t>(w >> 32));
         return T(Complex<double>(re, im));
       });
     else
-      draw<T>(out, generator, 1, [=](const RandomStream& s, uint64_t i) {
+      draw<T>(out, generator, [=](const RandomStream& s, uint64_t i) {
         // Fewer bits for narrow types, so that rounding never reaches the open end.
         constexpr int bits = std::same_as<T, Half> ? 11 : std::same_as<T, BFloat16> ? 8 : 24;
         float unit = static_cast<float>(s.word32(i) >> (32 - bits)) * (1.0f / static_cast<float>(1 << bits));
@@ -66,10 +62,10 @@ void draw_normal(const Tensor& out, double mean, double std, const MaybeGenerato
   require(std >= 0, "normal expects std >= 0.0, but found std {}", std);
   draw_real(out, "normal", [&]<typename T>() {
     if constexpr (std::same_as<T, double>)
-      draw<T>(out, generator, 2,
+      draw<T>(out, generator,
               [=](const RandomStream& s, uint64_t i) { return mean + std * s.normal_double(i); });
     else if constexpr (requires(T t) { t.re; })
-      draw<T>(out, generator, 4, [=](const RandomStream& s, uint64_t i) {
+      draw<T>(out, generator, [=](const RandomStream& s, uint64_t i) {
         PhiloxBlock words = s.block(i);
         auto pair = normal_pair(words[0], words[1]);
         double scale = std * 0.7071067811865476;  // half of the variance in each part
@@ -77,7 +73,7 @@ void draw_normal(const Tensor& out, double mean, double std, const MaybeGenerato
                                  scale * static_cast<double>(pair.second)));
       });
     else
-      draw<T>(out, generator, 1, [=](const RandomStream& s, uint64_t i) {
+      draw<T>(out, generator, [=](const RandomStream& s, uint64_t i) {
         return static_cast<T>(static_cast<float>(mean) + static_cast<float>(std) * s.normal_float(i));
       });
   });
@@ -90,7 +86,7 @@ void draw_integers(const Tensor& out, int64_t low, int64_t high, const MaybeGene
     if constexpr (requires(T t) { t.re; })
       fail("\"random_\" not implemented for '{}'", dtype_name(out.dtype()));
     else
-      draw<T>(out, generator, 2, [=](const RandomStream& s, uint64_t i) {
+      draw<T>(out, generator, [=](const RandomStream& s, uint64_t i) {
         auto value = static_cast<int64_t>(static_cast<uint64_t>(low) + s.integer_below(i, range));
         if constexpr (std::same_as<T, Half> || std::same_as<T, BFloat16>) return T(static_cast<float>(value));
         else return static_cast<T>(value);
@@ -107,7 +103,7 @@ void draw_bernoulli(const Tensor& out, double p, const MaybeGenerator& generator
   require(!is_complex(out.dtype()), "\"bernoulli_scalar_cpu_\" not implemented for '{}'",
           dtype_name(out.dtype()));
   visit_dtype(out.dtype(), [&]<typename T>() {
-    draw<T>(out, generator, 2, [=](const RandomStream& s, uint64_t i) {
+    draw<T>(out, generator, [=](const RandomStream& s, uint64_t i) {
       bool hit = s.uniform_double(i) < p;
       if constexpr (std::same_as<T, Half> || std::same_as<T, BFloat16>) return T(hit ? 1.0f : 0.0f);
       else if constexpr (requires(T t) { t.re; }) return T(hit ? 1 : 0);
@@ -123,7 +119,7 @@ void draw_bernoulli(const Tensor& out, const Tensor& p, const MaybeGenerator& ge
   const double* probability = wide.data<double>();
   for (int64_t i = 0; i < wide.plain_numel(); ++i) check_probability(probability[i], "bernoulli");
   visit_dtype(out.dtype(), [&]<typename T>() {
-    draw<T>(out, generator, 2, [=](const RandomStream& s, uint64_t i) {
+    draw<T>(out, generator, [=](const RandomStream& s, uint64_t i) {
       bool hit = s.uniform_double(i) < probability[i];
       if constexpr (std::same_as<T, Half> || std::same_as<T, BFloat16>) return T(hit ? 1.0f : 0.0f);
       else if constexpr (requires(T t) { t.re; }) return T(hit ? 1 : 0);

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+
+#include "weft/base/random.h"
+#include "weft/graph/node.h"
+#include "weft/ops/operator.h"
+
+namespace weft {
+
+// Finds where in the default generator's numbers the calls of a capture begin, counted from where the capture
+// began. Of what really runs, the generator tells; where nothing is computed, the operators' table does.
+class RandomNumbers {
+ public:
+  // The offset of a call that is about to be made; nothing for one that draws none of these numbers, and
+  // nothing once the way to it is not known.
+  std::optional<SymInt> before(const Operator& op, Args args);
+  // Notes it in the node that the call became.
+  void after(const Operator& op, Args args, const Value& result, const std::optional<SymInt>& offset,
+             Node& node);
+  // From here on nobody knows how many numbers were drawn: by one of two branches, or by each step of a loop.
+  void lose() { is_known_ = false; }
+  bool drew() const { return drew_; }
+  // How far the calls with an offset go.
+  const SymInt& advance() const { return advance_; }
+
+ private:
+  const RandomStream start_ = next_random();
+  SymInt advance_ = 0;
+  bool is_known_ = true, drew_ = false;
+};
+
+}  // namespace weft
