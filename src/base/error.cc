@@ -6,16 +6,16 @@
 
 namespace weft {
 namespace {
-thread_local While* innermost = nullptr;
+thread_local detail::WhileScope* innermost = nullptr;
 }
 
 Error::Error(ErrorKind kind, std::string message, std::source_location where)
     : kind_(kind), message_(std::move(message)), what_(message_), where_(where) {
-  for (While* scope = innermost; scope; scope = scope->outer_) {
+  for (detail::WhileScope* scope = innermost; scope; scope = scope->outer_) {
     // Describing a scope must not itself run under that scope, or an error in it would recurse.
-    While* saved = innermost;
+    detail::WhileScope* saved = innermost;
     innermost = nullptr;
-    what_ += "\n  while " + scope->call_(scope->describe_);
+    what_ += "\n  while " + scope->text_(*scope);
     innermost = saved;
   }
   if (kind_ == ErrorKind::kInternal)
@@ -23,15 +23,13 @@ Error::Error(ErrorKind kind, std::string message, std::source_location where)
                          where_.line(), where_.function_name());
 }
 
-void While::push() {
-  outer_ = innermost;
-  innermost = this;
+detail::WhileScope::WhileScope(Text text) noexcept : text_(text), outer_(std::exchange(innermost, this)) {}
+detail::WhileScope::~WhileScope() { innermost = outer_; }
+
+detail::WhileScope* detail::open_scopes() noexcept { return innermost; }
+detail::WhileScope* detail::exchange_scopes(WhileScope* scopes) noexcept {
+  return std::exchange(innermost, scopes);
 }
-
-While::~While() { innermost = outer_; }
-
-While* detail::open_scopes() noexcept { return innermost; }
-While* detail::exchange_scopes(While* scopes) noexcept { return std::exchange(innermost, scopes); }
 
 void detail::throw_error(ErrorKind kind, const Located& text, fmt::format_args args) {
   std::string message = fmt::vformat(text.text, args);

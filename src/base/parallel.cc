@@ -68,7 +68,7 @@ class Job {
   bool work(int thread) {
     bool outer = std::exchange(inside_region, true);
     // An error says what the caller was doing, whichever thread it is made on.
-    While* outer_scopes = detail::exchange_scopes(scopes_);
+    detail::WhileScope* outer_scopes = detail::exchange_scopes(scopes_);
     bool worked = false;
     int own = thread % shares_;
     for (int i = 0; i < shares_; ++i) {
@@ -124,7 +124,7 @@ class Job {
   uint64_t count_;
   int shares_;
   FunctionRef<void(int64_t, int64_t)> body_;
-  While* scopes_;
+  detail::WhileScope* scopes_;
   std::mutex failure_mutex_;
   std::exception_ptr failure_;
   std::atomic<uint64_t> failed_block_{std::numeric_limits<uint64_t>::max()};

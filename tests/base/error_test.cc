@@ -47,6 +47,13 @@ TEST(Error, NamesTheScopesInnermostFirst) {
   EXPECT_EQ(described, 3) << "only errors describe";
 }
 
+TEST(Error, AScopeOwnsWhatDescribesIt) {
+  std::string path = "a name that is too long to be kept inside of a string";
+  While scope([path] { return "loading " + path; });
+  path.clear();
+  EXPECT_ERROR(fail("bad"), "bad\n  while loading a name that is too long to be kept inside of a string");
+}
+
 TEST(ExpectError, SaysWhatCameInstead) {
   auto words = [](::testing::AssertionResult result) { return std::string(result.message()); };
   using testing::throws_error;

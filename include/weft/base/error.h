@@ -54,34 +54,46 @@ struct OutOfMemoryError : UserError {
   using UserError::UserError;
 };
 
-// Adds "while <text>" to every error made in its scope. The text is only built when an error is:
-//   While scope([&] { return fmt::format("loading {}", path); });
-class While {
+namespace detail {
+// What every While is, whatever describes it.
+class WhileScope {
  public:
-  template <typename Describe>
-  explicit While(const Describe& describe)
-      : describe_(&describe),
-        call_([](const void* d) -> std::string { return (*static_cast<const Describe*>(d))(); }) {
-    push();
-  }
-  ~While();
-  While(const While&) = delete;
-  While& operator=(const While&) = delete;
+  ~WhileScope();
+  WhileScope(const WhileScope&) = delete;
+  WhileScope& operator=(const WhileScope&) = delete;
+
+ protected:
+  using Text = std::string (*)(const WhileScope&);
+  explicit WhileScope(Text text) noexcept;
 
  private:
-  friend class Error;
-  void push();
+  friend Error;
+  Text text_;
+  WhileScope* outer_;
+};
 
-  const void* describe_;
-  std::string (*call_)(const void*);
-  While* outer_ = nullptr;
+// Makes `scopes` the open ones of this thread and returns those that were, so that a thread that works for
+// another one, which waits, can report the other one's scopes.
+WhileScope* exchange_scopes(WhileScope* scopes) noexcept;
+WhileScope* open_scopes() noexcept;
+}  // namespace detail
+
+// Adds "while <text>" to every error made in its scope. The text is only built when an error is:
+//   While scope([&] { return fmt::format("loading {}", path); });
+template <typename Describe>
+class While : public detail::WhileScope {
+ public:
+  explicit While(Describe describe)
+      : WhileScope([](const WhileScope& self) -> std::string {
+          return static_cast<const While&>(self).describe_();
+        }),
+        describe_(std::move(describe)) {}
+
+ private:
+  const Describe describe_;
 };
 
 namespace detail {
-// Makes `scopes` the open ones of this thread and returns those that were, so that a thread that works for
-// another one, which waits, can report the other one's scopes.
-While* exchange_scopes(While* scopes) noexcept;
-While* open_scopes() noexcept;
 
 // A format string that remembers where it was written, so that errors carry the caller's location.
 struct Located {
