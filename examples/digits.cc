@@ -135,7 +135,7 @@ int run(const Options& options) {
   Generator shuffler(options.seed);
   auto start = std::chrono::steady_clock::now();
   for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    RandomStream stream = shuffler.reserve(blocks_for(order.size(), 2));
+    RandomStream stream = shuffler.reserve(order.size());
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[stream.integer_below(i - 1, i)]);
     auto steps = (split.train.size() + batch_size - 1) / batch_size;
     double total = 0;

@@ -2,6 +2,8 @@
 
 #include "autograd/engine.h"
 #include "autograd/leaf_node.h"
+#include "autograd/view_history.h"
+#include "core/history_text.h"
 #include "weft/base/error.h"
 #include "weft/ops/functions.h"
 #include "weft/ops/layers.h"
@@ -108,9 +110,12 @@ const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
   require(!requires_grad || is_differentiable(dtype()),
           "only Tensors of floating point and complex dtype can require gradients, but this is {}",
           describe(*this));
-  require(is_leaf(), "you can only change requires_grad flags of leaf variables; {} is a result of {}{}",
-          describe(*this), autograd::grad_fn(*this) ? autograd::grad_fn(*this)->name() : "an operator",
-          requires_grad ? "" : ". Use detach() to get a tensor without history");
+  if (requires_grad && this->requires_grad()) return *this;
+  require(is_leaf(),
+          "you can only change requires_grad flags of leaf variables; {} is a result of {}. Use detach() to "
+          "get a "
+          "tensor without history",
+          describe(*this), autograd::grad_fn(*this) ? autograd::grad_fn(*this)->name() : "an operator");
   require(!(requires_grad && is_inference() && !layer_state().inference_mode),
           "Setting requires_grad=true on inference tensor outside InferenceMode is not allowed; clone it "
           "first: {}",
@@ -118,15 +123,29 @@ const Tensor& Tensor::set_requires_grad(bool requires_grad) const {
   if (requires_grad) {
     autograd::variable_meta(*this);
     impl()->set_flags(layer::kAutograd);
+    autograd::mark_views(*this);
   } else {
     impl()->clear_flags(layer::kAutograd);
   }
   return *this;
 }
 
+namespace {
+
+const bool is_history_printed = [] {
+  detail::history_text = [](const Tensor& tensor) {
+    const Ref<GradNode> node = autograd::grad_fn(tensor);
+    return node ? fmt::format("grad_fn=<{}>", node->name()) : std::string("requires_grad=True");
+  };
+  return true;
+}();
+
+}  // namespace
+
 bool Tensor::is_leaf() const { return !requires_grad() || !autograd::grad_fn(*this); }
 
 Tensor Tensor::grad() const {
+  require(defined(), "grad: the tensor is undefined");
   VariableMeta* meta = autograd::variable_meta_or_null(*this);
   return meta && meta->slot ? meta->slot->grad : Tensor();
 }

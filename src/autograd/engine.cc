@@ -165,15 +165,28 @@ class Run {
     }
   }
 
+  static bool may_be_equal(SymIntSpan a, SymIntSpan b) {
+    bool equal = a.size() == b.size();
+    for (size_t d = 0; equal && d < a.size(); ++d) equal = guard_or(a[d] == b[d], true);
+    return equal;
+  }
+
   void run_pre_hooks(GradNode& node, std::vector<Tensor>& grads) {
     if (!node.hooks) return;
     for (const auto& entry : node.hooks->pre) {
       if (!grads[entry.result].defined()) continue;
-      Tensor replaced = entry.hook(grads[entry.result]);
-      if (replaced.defined()) grads[entry.result] = replaced;
+      Tensor& grad = grads[entry.result];
+      Tensor replaced = entry.hook(grad);
+      if (!replaced.defined()) continue;
+      require(may_be_equal(replaced.sizes(), grad.sizes()),
+              "a hook on the gradient of a result of {} has changed the size of value: it was given {} and "
+              "gave {}",
+              node.name(), describe(grad), describe(replaced));
+      grad = replaced;
     }
     for (auto& [result, slot] : node.hooks->retained)
-      if (grads[result].defined()) slot->grad = grads[result];
+      if (grads[result].defined())
+        slot->grad = slot->grad.defined() ? slot->grad.add(grads[result]) : grads[result];
   }
 
   void capture(const GradNode& node, const std::vector<Tensor>& grads) {

@@ -106,7 +106,8 @@ void OpNode::save_outputs(const Value& result, bool are_own) {
 void OpNode::skip_result() { results.push_back({}); }
 
 void OpNode::release_saved() {
-  released_ = true;
+  // A call that kept no tensor can be run as often as anybody likes.
+  released_ = released_ || !saved_inputs_.empty() || !saved_outputs_.empty();
   saved_inputs_.clear();
   saved_outputs_.clear();
 }

@@ -73,6 +73,27 @@ size_t written_argument(const Operator& op) {
   return written.size();
 }
 
+// An in-place view (`t_`) touches no element. What is a view after it, or was one before, has its history
+// from its base (ops/inplace_view.h); anything else got one more call into its own.
+Value record_inplace_view(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
+  const Tensor self = args[written_argument(op)].to_tensor();
+  check_inplace(self, true);
+  auto node = make_ref<OpNode>(op.functional(), args);
+  node->connect(args);
+  note_forward_call(*node);
+  const bool was_view = self.is_view();
+  Value result = call_below(args);
+  if (!self.is_view()) {
+    set_history(self, node);
+    return result;
+  }
+  const Tensor base = self.impl()->view->base;
+  if (!was_view) pass_history_on(self, base);
+  else if (!base.requires_grad()) set_history(self, node);
+  else variable_meta(self).grad_fn.reset();  // made anew from the base on next use
+  return result;
+}
+
 Value record_inplace(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
   const Operator& functional = op.functional();
   size_t at = written_argument(op);
@@ -80,6 +101,7 @@ Value record_inplace(const Operator& op, Args args, FunctionRef<Value(Args)> cal
   require(!op.has(Traits::kGeometry),
           "{}: cannot resize variables that require grad, nor give them other memory; use detach() or NoGrad",
           op.name());
+  if (functional.has(Traits::kView)) return record_inplace_view(op, args, call_below);
   check_inplace(self, true);
   if (functional.has(Traits::kNotDifferentiable) || !functional.def().vjp) {
     require(functional.has(Traits::kNotDifferentiable),
@@ -89,14 +111,9 @@ Value record_inplace(const Operator& op, Args args, FunctionRef<Value(Args)> cal
   auto node = make_ref<OpNode>(functional, args);
   node->connect(args);
   node->save_inputs(args);
-  // The call writes over the values that the rule wants to see: keep a copy of them.
-  if (functional.def().vjp.saves.inputs >> at & 1) {
-    Tensor copy = [&] {
-      NoGrad no_grad;
-      return self.clone();
-    }();
-    node->save_input(at, copy);
-  }
+  // The call writes over the values that the rule wants to see: keep a copy of them, with its history for
+  // derivatives of the derivative.
+  if (functional.def().vjp.saves.inputs >> at & 1) node->save_input(at, self.clone());
   note_forward_call(*node);
   Value result = call_below(args);
   rebase_history(self, node);

@@ -1,6 +1,7 @@
 #include "autograd/view_history.h"
 
 #include "ops/view_replay.h"
+#include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
 #include "weft/ops/functions.h"
 #include "weft/ops/layers.h"
@@ -10,6 +11,7 @@ namespace weft::autograd {
 void refresh_view_history(const Tensor& tensor) {
   const Ref<ViewStep>& step = tensor.impl()->view;
   if (!step || !tensor.requires_grad() || !step->base.requires_grad()) return;
+  if (step->creation == ViewCreation::kNoGrad) return;  // nobody asked for one
   VariableMeta& meta = variable_meta(tensor);
   if (meta.grad_fn && meta.view_version == tensor.version()) return;
   FullStackScope scope;
@@ -58,18 +60,32 @@ class CopySlices final : public GradNode {
   Ref<GradNode> inner_;
 };
 
-// The views of a base that now requires a gradient require one too.
+}  // namespace
+
 void mark_views(const Tensor& base) {
   ViewStep::for_each_view(*base.impl(), [](TensorImpl& view) { view.set_flags(layer::kAutograd); });
+}
+
+namespace {
+
+// A tensor that keeps its gradient keeps that of the value it has now.
+void move_retained(const Tensor& tensor, const Ref<GradNode>& before) {
+  const VariableMeta* meta = variable_meta_or_null(tensor);
+  if (!before || !before->hooks || !meta || !meta->slot) return;
+  const auto is_own = [&](const auto& entry) { return entry.second == meta->slot; };
+  if (std::erase_if(before->hooks->retained, is_own) > 0) retain_grad(tensor);
 }
 
 }  // namespace
 
 void rebase_history(const Tensor& self, const Ref<GradNode>& node) {
   const Ref<ViewStep>& step = self.impl()->view;
+  const VariableMeta* meta = variable_meta_or_null(self);
+  const Ref<GradNode> before = meta ? meta->grad_fn : nullptr;
   if (!step) {
     set_history(self, node);
     mark_views(self);
+    move_retained(self, before);
     return;
   }
   node->results.push_back({self.dtype(), self.device(), SymInts(self.sizes())});
@@ -78,6 +94,15 @@ void rebase_history(const Tensor& self, const Ref<GradNode>& node) {
   set_history(base, slices);
   mark_views(base);
   variable_meta(self).grad_fn.reset();  // made anew from the base on next use
+  move_retained(self, before);
+}
+
+void pass_history_on(const Tensor& self, const Tensor& base) {
+  VariableMeta &own = variable_meta(self), &its = variable_meta(base);
+  its.grad_fn = std::move(own.grad_fn);
+  its.result = own.result;
+  its.view_version = base.version();
+  own.forget_history();  // made anew from the base on next use
 }
 
 void check_inplace(const Tensor& self, bool op_requires_grad) {

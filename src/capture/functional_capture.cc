@@ -57,11 +57,12 @@ class Capture {
     Value given = tree_unflatten(flat.leaves, flat.spec);
     Value returned;
     {
-      RecorderScope recording(recorder_, recorder_.position());
+      GraphRecorder::Scope recording(recorder_);
       func::FunctionalizeScope functional(position_);
       nn::Substitution substitution(module_, substitutes);
       returned = forward(given.elements());
     }
+    refuse_shared_writes();
     FlatTree flat_result = tree_flatten(returned);
     result.result = flat_result.spec;
     RecorderScope recording(recorder_, recorder_.position());
@@ -90,9 +91,28 @@ class Capture {
     if (fake_)
       value = is_state ? shape_only(tensor) : fake_->fake_of(tensor, fmt::format("arg{}", next_input_));
     else if (recorder_knows(tensor)) value = alias(tensor);
-    recorder_.add_input(next_name(), value);
+    const std::string name = next_name();
+    recorder_.add_input(name, value);
     seen_.push_back(value);
-    return {value, func::to_functional(value, position_)};
+    Tracked tracked{value, func::to_functional(value, position_)};
+    given_.push_back({name, tensor, tracked});
+    return tracked;
+  }
+  // Each input has memory of its own in the graph: one that others share must not be written to.
+  void refuse_shared_writes() const {
+    for (const Given& written : given_) {
+      if (!was_written(written.tracked)) continue;
+      for (const Given& other : given_) {
+        if (&other == &written || other.tensor.storage() != written.tensor.storage()) continue;
+        const bool is_same = other.tensor.is_same(written.tensor);
+        fail(
+            "Encountered {} inputs that are mutated in the graph: '{}' is written to, and '{}' {}. Clone one "
+            "of them, "
+            "or let the program make the view itself",
+            is_same ? "duplicated" : "aliased", written.name, other.name,
+            is_same ? "is the same tensor" : "shares its memory");
+      }
+    }
   }
   bool recorder_knows(const Tensor& tensor) const {
     for (const Tensor& other : seen_)
@@ -113,6 +133,12 @@ class Capture {
   GraphRecorder recorder_;
   func::FunctionalPosition position_;
   std::vector<Tensor> seen_;
+  struct Given {
+    std::string name;
+    Tensor tensor;
+    Tracked tracked;
+  };
+  std::vector<Given> given_;
   int next_input_ = 0;
 };
 

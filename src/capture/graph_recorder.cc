@@ -2,6 +2,7 @@
 
 #include "weft/base/error.h"
 #include "weft/ops/fake.h"
+#include "weft/ops/functions.h"
 
 namespace weft {
 
@@ -17,6 +18,14 @@ Value GraphRecorder::unknown_tensor(const Tensor& tensor) {
     twins_[tensor.impl()->serial()] = shape_only(tensor);
   }
   return value_of(attribute_node(tensor));
+}
+
+Tensor GraphRecorder::literal(const Tensor& tensor) {
+  const LayerState& state = layer_state();
+  if (!(state.active & state.mask & layer_bit())) return tensor;
+  if (FakeMode::current()) twins_[tensor.impl()->serial()] = shape_only(tensor);
+  attribute_node(tensor);
+  return lift_fresh_copy(tensor);
 }
 
 void GraphRecorder::annotate(Node& node, const Value& result) {
@@ -121,7 +130,7 @@ GraphModule GraphRecorder::capture_branch(Callable& function, Args inputs) {
   }
   Value result;
   {
-    RecorderScope scope(inner, position());
+    Scope scope(inner);
     MaskScope here(layer::at_and_below(layer_bit()));
     result = function.call(own);
   }

@@ -5,19 +5,33 @@
 
 #include "capture/graph_writer.h"
 #include "weft/capture/make_graph.h"
+#include "weft/core/from_data.h"
 #include "weft/ops/recorder.h"
 
 namespace weft {
 
 // Writes every operator call that passes it into a graph: what make_graph captures with.
-class GraphRecorder final : public GraphWriter, public Recorder {
+class GraphRecorder final : public GraphWriter, public Recorder, public LiteralObserver {
  public:
   GraphRecorder(const MakeGraphOptions& options, const nn::Module* root)
       : GraphWriter(root), options_(options) {}
 
+  // While it lives, what this thread does is recorded.
+  class Scope {
+   public:
+    explicit Scope(GraphRecorder& recorder)
+        : recording_(recorder, recorder.position()), literals_(recorder) {}
+
+   private:
+    RecorderScope recording_;
+    LiteralScope literals_;
+  };
+
   Position position() const { return options_.pre_dispatch ? Position::kUpper : Position::kLower; }
   Value handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) override;
   void grad_mode_changed(bool enabled) override;
+  // Values of the program are kept as they are, and each run begins with a copy of them.
+  Tensor literal(const Tensor& tensor) override;
 
  private:
   Value unknown_tensor(const Tensor& tensor) override;

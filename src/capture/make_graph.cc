@@ -103,7 +103,7 @@ GraphModule GraphMaker::capture(const ValueList& args) const {
   }
   Value result;
   {
-    RecorderScope scope(recorder, recorder.position());
+    GraphRecorder::Scope scope(recorder);
     result = f_(tree_unflatten(leaves, flat.spec).elements());
   }
   check_result(result);

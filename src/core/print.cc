@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/history_text.h"
 #include "weft/core/printable_box.h"
 #include "weft/core/tensor.h"
 
@@ -145,20 +146,39 @@ class Printer {
 
 }  // namespace
 
+std::string (*detail::history_text)(const Tensor&) = nullptr;
+
+namespace {
+
+// "(2, 3)", "(2,)": sizes as PyTorch prints them.
+std::string size_tuple(const Tensor& tensor) {
+  std::string text = describe_sizes(tensor.sizes());
+  text.front() = '(';
+  text.back() = tensor.dim() == 1 ? ',' : ')';
+  return tensor.dim() == 1 ? text + ")" : text;
+}
+
+}  // namespace
+
 std::string Tensor::to_string() const {
   if (!defined()) return "tensor(undefined)";
   if (const auto* box = dynamic_cast<const PrintableBox*>(impl()->box.get())) return box->text_of(*this);
-  if (!storage()->has_memory() || is_symbolic() || impl()->box)
-    return fmt::format("tensor(..., device='{}', size={}, dtype={})", device().to_string(),
-                       describe_sizes(sizes()), dtype_name(dtype()));
-  std::string text = "tensor(" + Printer(*this)();
-  bool is_default = dtype() == kFloat32 || dtype() == kInt64 || dtype() == kBool || dtype() == kComplex64;
-  if (plain_numel() == 0 && dim() != 1) text += fmt::format(", size={}", describe_sizes(sizes()));
-  if (!device().is_cpu()) text += fmt::format(", device='{}'", device().to_string());
-  if (!is_default || (plain_numel() == 0 && dtype() != kFloat32))
-    text += fmt::format(", dtype={}", dtype_name(dtype()));
-  if (requires_grad()) text += ", requires_grad=True";
-  return text + ")";
+  const bool has_values = storage()->has_memory() && !is_symbolic() && !impl()->box;
+  std::string text = "tensor(";
+  if (has_values) {
+    text += Printer(*this)();
+    if (plain_numel() == 0 && dim() != 1) text += ", size=" + size_tuple(*this);
+    if (!device().is_cpu()) text += fmt::format(", device='{}'", device().to_string());
+  } else {
+    text += fmt::format("..., device='{}', size={}", device().to_string(), size_tuple(*this));
+  }
+  // A type that the values do not show.
+  const bool is_shown = dtype() == kInt64 || dtype() == kBool || dtype() == kComplex64;
+  const bool is_empty = !has_values || plain_numel() == 0;
+  if (dtype() != kFloat32 && (!is_shown || is_empty))
+    text += fmt::format(", dtype=torch.{}", dtype_name(dtype()));
+  const std::string history = requires_grad() && detail::history_text ? detail::history_text(*this) : "";
+  return text + (history.empty() ? "" : ", " + history) + ")";
 }
 
 }  // namespace weft

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "weft/core/from_data.h"
+
 namespace weft {
 
 SymInt TensorWatcher::size(const TensorImpl& tensor, int64_t dim) {
@@ -17,6 +19,7 @@ SymInt Tensor::stride(int64_t dim) const {
 }
 
 constinit thread_local TensorWatcher* detail::tensor_watcher = nullptr;
+constinit thread_local LiteralObserver* detail::literal_observer = nullptr;
 
 SymIntSpan Tensor::watched_sizes() const {
   return detail::tensor_watcher ? detail::tensor_watcher->sizes(*impl_) : impl_->sizes();
@@ -26,6 +29,13 @@ SymInt Tensor::watched_numel() const {
 }
 void Tensor::ask_watcher(const char* what) const {
   if (detail::tensor_watcher) detail::tensor_watcher->about_to_read(*impl_, what);
+}
+
+void Tensor::refuse_undefined() {
+  fail(
+      "the tensor is undefined: it has no type, sizes or data. A gradient is so before backward() reaches "
+      "its tensor; "
+      "ask defined() first");
 }
 
 void Tensor::refuse_symbolic() const {

@@ -36,6 +36,12 @@ void ViewStep::for_each_view(const TensorImpl& base, FunctionRef<void(TensorImpl
     if (step->view_) f(*step->view_);
 }
 
+void ViewStep::move_views(TensorImpl& from, const Tensor& to) {
+  SpinLock lock(from.views_lock_);
+  to.impl()->views_ = std::exchange(from.views_, nullptr);
+  for (ViewStep* step = to.impl()->views_; step; step = step->next_) step->base = to;
+}
+
 void ViewStep::forget_view() noexcept {
   SpinLock lock(base.impl()->views_lock_);
   view_ = nullptr;

@@ -5,6 +5,7 @@
 #include "autograd/function.h"
 #include "func/functional_function.h"
 #include "ops/hidden_writes.h"
+#include "ops/inplace_view.h"
 #include "ops/structured.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
@@ -385,11 +386,13 @@ class FunctionalCall {
     const Tensor& self = args_[0].tensor_ref();
     Tensor made = view(functional).to_tensor();
     FunctionalBox &box = *position_.box_of(self), &from = *position_.box_of(made);
+    const dispatch::InplaceView story(op_, args_);
     box.value = from.value;
     box.steps = from.steps;
     box.generation = from.generation;
     box.metadata_changed = true;
     self.impl()->set_geometry(made.sizes(), made.strides(), made.storage_offset());
+    story.done();
     dispatch::bump_versions(op_, args_);
     return args_[0];
   }

@@ -2,6 +2,7 @@
 #include "autograd/engine.h"
 #include "autograd/record.h"
 #include "func/level.h"
+#include "ops/inplace_view.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -26,12 +27,14 @@ class GradLevel final : public Level {
       LevelBox* box = box_at(t, *this);
       return Value(box ? box->value : t);
     });
+    const dispatch::InplaceView view(op, args);
     Value result;
     {
       BelowLevel below(*this);
       result = dispatch::redispatch(op, inner);
     }
     refresh_written(op, args);
+    view.done();
     Ref<Level> self(this);
     Value wrapped = wrap_results(op, args, result, [&](const Tensor& t) { return Value(wrap_at(self, t)); });
     dispatch::note_views(op, args, wrapped);

@@ -5,6 +5,7 @@
 #include "autograd/op_node.h"
 #include "func/level.h"
 #include "func/transpose.h"
+#include "ops/inplace_view.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
 
@@ -184,9 +185,13 @@ Value JvpLevel::handle_inplace(const Operator& op, Args args) {
   BelowLevel below(*this);
   call.set_result(dispatch::redispatch(functional, call.args()));
   Tensor tangent = call.has_tangents() ? tangents_of(call)[0] : Tensor();
+  const dispatch::InplaceView view(op, args);
   dispatch::redispatch(op, written.args());
-  set_tangent(self, tangent);
+  // A view in its own place shows the same elements, and so does its tangent.
+  if (functional.has(Traits::kView)) box->tangent = tangent;
+  else set_tangent(self, tangent);
   refresh_wrapper(self);
+  view.done();
   return args[0];
 }
 

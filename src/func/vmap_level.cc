@@ -1,5 +1,6 @@
 #include "func/vmap_level.h"
 
+#include "ops/inplace_view.h"
 #include "ops/support/batching.h"
 #include "weft/base/error.h"
 
@@ -96,12 +97,16 @@ Value VmapLevel::handle_inplace(const Operator& op, Args args) {
         "This happened due to a tensor being vmapped over in extra_args while `self` is not. Use the "
         "out-of-place operator instead",
         op.name());
-  Batched batched = run_rule(functional, arguments_to_keep(Ref<Level>(this), args));
+  const bool is_view = functional.has(Traits::kView);  // of the very same memory
+  const dispatch::InplaceView view(op, args);
+  Batched batched =
+      is_view ? run_rule(functional, args) : run_rule(functional, arguments_to_keep(Ref<Level>(this), args));
   BelowLevel below(*this);
   Tensor result = movedim(batched.result.to_tensor(), batched.dims[0], box->batch_dim);
-  if (functional.has(Traits::kView)) box->value = result;
+  if (is_view) box->value = result;
   else copy_(box->value, result);
   refresh_wrapper(self);
+  view.done();
   return args[0];
 }
 

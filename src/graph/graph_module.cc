@@ -334,15 +334,30 @@ std::string GraphModule::code() const { return body_->graph.code(); }
 
 namespace {
 
-// Tensors that are there twice are one in the copy too.
-using Twins = std::unordered_map<const TensorImpl*, Tensor>;
+// Tensors that are there twice are one in the copy too, and those that share memory share the copy of it.
+struct Twins {
+  std::unordered_map<const TensorImpl*, Tensor> tensors;
+  std::unordered_map<const Storage*, Tensor> memories;
+};
+
+Tensor copy_memory(const Tensor& tensor, Twins& twins) {
+  const Ref<Storage>& storage = tensor.storage();
+  if (!storage->has_memory() || tensor.impl()->box) return tensor.clone();
+  Tensor& memory = twins.memories[storage.get()];
+  const auto whole = static_cast<int64_t>(storage->bytes() / static_cast<size_t>(item_size(tensor.dtype())));
+  if (!memory.defined()) memory = alias_with(tensor, SymInts{whole}, SymInts{1}, 0).clone();
+  if (memory.dtype() != tensor.dtype()) return tensor.clone();  // memory that is read in two ways
+  Tensor twin = alias_with(memory, tensor.sizes(), tensor.strides(), tensor.storage_offset());
+  twin.impl()->set_flags(tensor.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative));
+  return twin;
+}
 
 Tensor copy_tensor(const Tensor& tensor, Twins& twins) {
   if (!tensor.defined()) return tensor;
-  Tensor& twin = twins[tensor.impl()];
+  Tensor& twin = twins.tensors[tensor.impl()];
   if (twin.defined()) return twin;
   NoGrad no_grad;
-  twin = tensor.clone();
+  twin = copy_memory(tensor, twins);
   if (tensor.requires_grad()) twin.set_requires_grad();
   return twin;
 }

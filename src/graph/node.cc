@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/hidden_writes.h"
 #include "weft/base/error.h"
 #include "weft/graph/graph.h"
 
@@ -249,7 +250,7 @@ bool Node::is_impure(bool random_is_impure) const {
   if (target_.function()) return target_.function()->has_effect;
   const Operator* op = target_.op();
   if (!op) return kind_ == NodeKind::kCallModule;  // what a module does is not known
-  return op->info().is_mutable || op->has(Traits::kEffectful) ||
+  return op->info().is_mutable || may_write_secretly(*op, args_) || op->has(Traits::kEffectful) ||
          (random_is_impure && op->has(Traits::kRandom));
 }
 

@@ -1,13 +1,17 @@
 #include "weft/io/graph_file.h"
 
+#include <functional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "io/traced_inputs.h"
+#include "weft/autograd/grad_node.h"
 #include "weft/base/error.h"
 #include "weft/base/json.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/text.h"
 #include "weft/io/safetensors.h"
+#include "weft/ops/functions.h"
 
 namespace weft {
 namespace {
@@ -16,9 +20,25 @@ constexpr const char* kNote = "weft.graph_module";
 
 // --- writing ---------------------------------------------------------------------------------------------
 
+// The tensors that a module's graph names, and those of the graphs inside it.
+void for_each_tensor(const GraphModule& module, const std::function<void(const Tensor&)>& f) {
+  for (const Node& node : module.graph()) {
+    if (node.kind() != NodeKind::kGetAttr && node.kind() != NodeKind::kCallModule) continue;
+    Value value = module.find(node.target().to_string());
+    if (std::optional<GraphModule> inner = graph_module_in(value)) for_each_tensor(*inner, f);
+    else if (value.is_tensor()) f(value.tensor_ref());
+  }
+}
+
 class Writer {
  public:
   SafeTensors file(const GraphModule& module) {
+    std::unordered_map<const Storage*, std::unordered_set<const TensorImpl*>> users;
+    for_each_tensor(module, [&](const Tensor& tensor) {
+      if (tensor.storage()->has_memory()) users[tensor.storage().get()].insert(tensor.impl());
+    });
+    for (const auto& [storage, tensors] : users)
+      if (tensors.size() > 1) shared_.insert(storage);
     file_.metadata.emplace_back(kNote, describe(module, "").to_text());
     return std::move(file_);
   }
@@ -66,30 +86,104 @@ class Writer {
     Json::Object note;
     note["path"] = path;
     note["parameter"] = tensor.requires_grad();
-    file_.add(prefix + path, tensor.detach());
+    auto [first, is_new] = places_.try_emplace(tensor.impl(), prefix + path);
+    if (!is_new) note["same_as"] = first->second;  // one tensor under two names
+    else if (shared_.contains(tensor.storage().get())) describe_view(note, tensor, prefix + path);
+    else file_.add(prefix + path, tensor.detach());
     return note;
   }
 
+  // Tensors that share memory: the memory is an entry, called after the first of them, and each tensor a view
+  // of it.
+  void describe_view(Json::Object& note, const Tensor& tensor, const std::string& name) {
+    const auto whole =
+        static_cast<int64_t>(tensor.storage()->bytes() / static_cast<size_t>(item_size(tensor.dtype())));
+    if (!tensor.is_conj() && !tensor.is_neg())
+      memories_.try_emplace(tensor.storage().get(), name, tensor.dtype());
+    auto memory = memories_.find(tensor.storage().get());
+    if (memory == memories_.end() || memory->second.second != tensor.dtype()) {
+      file_.add(name, tensor.detach());  // read in two ways: no view of the other's elements
+      return;
+    }
+    const bool is_new = memory->second.first == name;
+    if (is_new) file_.add(name, alias_with(tensor, SymInts{whole}, SymInts{1}, 0));
+    auto list = [](IntSpan numbers) {
+      Json::Array items;
+      for (int64_t number : numbers) items.emplace_back(number);
+      return items;
+    };
+    note["memory"] = memory->second.first;
+    note["sizes"] = list(tensor.plain_sizes());
+    note["strides"] = list(tensor.plain_strides());
+    note["offset"] = tensor.storage_offset().plain();
+  }
+
   SafeTensors file_;
+  std::unordered_set<const Storage*> shared_;
+  std::unordered_map<const TensorImpl*, std::string> places_;
+  std::unordered_map<const Storage*, std::pair<std::string, DType>> memories_;
 };
 
 // --- reading ---------------------------------------------------------------------------------------------
 
+using Tensors = std::unordered_map<std::string, Tensor>;  // by their names in the file
+
+SymInts read_numbers(const Json& list) {
+  SymInts numbers;
+  for (const Json& number : list.as_array()) numbers.push_back(number.as_int());
+  return numbers;
+}
+
+// The tensor of an attribute: an entry of its own, a view of memory that others see too, or one that was read
+// before.
+Tensor read_tensor(const Json& entry, const SafeTensors& file, const std::string& name, Tensors& known) {
+  if (const Json* first = entry.find("same_as")) {
+    auto found = known.find(first->as_string());
+    if (found == known.end())
+      throw FormatError(
+          fmt::format("'{}' is said to be '{}', which is not there before it", name, first->as_string()));
+    return found->second;
+  }
+  While scope([&] { return fmt::format("reading '{}'", name); });
+  Tensor tensor;
+  if (const Json* memory = entry.find("memory")) {
+    NoGrad no_grad;
+    const SymInts sizes = read_numbers(entry.at("sizes")), strides = read_numbers(entry.at("strides"));
+    // Checks that the view lies inside the memory.
+    tensor = as_strided(file.at(memory->as_string()), sizes, strides, entry.at("offset").as_int()).detach();
+  } else {
+    tensor = file.at(name);
+  }
+  if (entry.at("parameter").as_bool()) tensor.set_requires_grad();
+  known.emplace(name, tensor);
+  return tensor;
+}
+
+// A graph must not ask for what the file does not have.
+void check_attributes(const GraphModule& module) {
+  for (const Node& node : module.graph()) {
+    if (node.kind() != NodeKind::kGetAttr && node.kind() != NodeKind::kCallModule) continue;
+    const std::string path = node.target().to_string();
+    if (!module.try_find(path))
+      throw FormatError(
+          fmt::format("the graph names '{}' (node '{}'), which is not in the file", path, node.name()));
+  }
+}
+
 GraphModule read(const Json& note, const SafeTensors& file, const std::string& prefix,
-                 const LoadOptions& options) {
+                 const LoadOptions& options, Tensors& known) {
   GraphModule::Attributes attributes;
   for (const Json& entry : note.at("attributes").as_array()) {
     const std::string& path = entry.at("path").as_string();
-    Tensor tensor = file.at(prefix + path);
-    if (entry.at("parameter").as_bool()) tensor.set_requires_grad();
-    attributes.emplace_back(path, tensor);
+    attributes.emplace_back(path, read_tensor(entry, file, prefix + path, known));
   }
   for (const auto& [path, inner] : note.at("graphs").as_object()) {
-    GraphModule module = read(inner, file, prefix + path + "/", options);
+    GraphModule module = read(inner, file, prefix + path + "/", options, known);
     attributes.emplace_back(path, Value(Ref<ValueObject>(module.callable())));
   }
   GraphModule module(attributes, parse_graph(note.at("graph").as_string()), note.at("class").as_string());
   module.graph().lint();
+  check_attributes(module);
   module.train(note.at("training").as_bool());
   if (const Json* call = note.find("call")) {
     CallSpec spec;
@@ -106,8 +200,10 @@ GraphModule read(const Json& note, const SafeTensors& file, const std::string& p
 }
 
 GraphModule read(const SafeTensors& file, std::string_view source, const LoadOptions& options) {
+  Tensors known;
   for (const auto& [key, text] : file.metadata)
-    if (key == kNote) return read(Json::parse(text, fmt::format("{}: {}", source, kNote)), file, "", options);
+    if (key == kNote)
+      return read(Json::parse(text, fmt::format("{}: {}", source, kNote)), file, "", options, known);
   throw FormatError(
       fmt::format("{}: there is no graph in it (no note '{}'); it may hold tensors only", source, kNote));
 }

@@ -5,6 +5,9 @@
 #include "weft/ops/operators.h"
 
 namespace weft {
+
+Tensor Tensor::to(Device device) const { return to(device, dtype()); }
+
 namespace {
 
 constinit thread_local ConversionObserver* observer = nullptr;

@@ -1,5 +1,6 @@
 #include <bit>
 
+#include "ops/inplace_view.h"
 #include "ops/lazy_bits.h"
 #include "weft/base/error.h"
 #include "weft/core/view_step.h"
@@ -95,6 +96,7 @@ OutCall split_out_call(const Operator& op, Args args) {
 void bump_versions(const Operator& op, Args args) {
   const Operator::Info& info = op.info();
   if (!info.is_mutable) return;
+  if (op.has(Traits::kView) && op.has(Traits::kNotDifferentiable)) return;  // detach_ writes nothing
   for (size_t i = 0; i < args.size(); ++i) {
     if (!info.written[i]) continue;
     if (args[i].is_tensor()) args[i].tensor_ref().impl()->bump_version();
@@ -117,10 +119,16 @@ void note_view(const Operator& op, const Tensor& source, const Tensor& view, Arg
   step->args.assign(args.begin(), args.end());
   step->args[0] = Value();
   step->output = output;
-  step->creation = layer_state().inference_mode ? ViewCreation::kInference
-                   : output >= 0                ? ViewCreation::kMultiOutput
-                   : layer_state().grad_mode    ? ViewCreation::kDefault
-                                                : ViewCreation::kNoGrad;
+  // What may not be written to by its history stays so for views of it.
+  step->creation = before && before->creation != ViewCreation::kDefault ? before->creation
+                   : layer_state().inference_mode                       ? ViewCreation::kInference
+                   : output >= 0                                        ? ViewCreation::kMultiOutput
+                   : layer_state().grad_mode                            ? ViewCreation::kDefault
+                                                                        : ViewCreation::kNoGrad;
+  // Writes to it are to be noticed where gradients are recorded again.
+  if (step->creation == ViewCreation::kNoGrad && step->base.requires_grad() &&
+      is_differentiable(view.dtype()))
+    view.impl()->set_flags(layer::kAutograd);
   ViewStep::attach(std::move(step), *view.impl());
 }
 
@@ -222,7 +230,9 @@ Value run_kernel(const Operator& op, Args args) {
   if (!op.kernel()) unsupported("{}: no kernel is defined for it", op.name());
   uint32_t flags = flags_of(args);
   if ((flags & tensor_flag::kInference) && !layer_state().inference_mode) refuse_inference_writes(op, args);
+  const InplaceView view(op, args);
   Value result = flags & layer::kKernelDetour ? run_detour(op, args, flags) : op.kernel().boxed(args);
+  view.done();
   bump_versions(op, args);
   note_views(op, args, result);
   return result;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ops/inplace_view.h"
 #include "ops/structured.h"
 #include "weft/base/error.h"
 
@@ -170,7 +171,9 @@ Value layers::fake(const Operator& op, Args args) {
     return higher_order->fake(args);
   }
   MaskScope mask(layer::below(layer::kFake));
+  const dispatch::InplaceView view(op, args);
   Value result = run_meta(op, args);
+  view.done();
   mark_fake(result);
   dispatch::bump_versions(op, args);
   dispatch::note_views(op, args, result);

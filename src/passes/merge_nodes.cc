@@ -37,7 +37,7 @@ bool is_pure(const Node& node) {
   if (node.kind() != NodeKind::kCallFunction) return false;
   const Operator* op = node.target().op();
   if (!op) return node.target().function() && !node.is_impure();
-  return !op->info().is_mutable && !op->has(Traits::kEffectful) && !op->def().higher_order;
+  return !node.is_impure(/*random_is_impure=*/false) && !op->def().higher_order;
 }
 
 // Two calls give the same.

@@ -1,5 +1,6 @@
 #include "weft/passes/verify.h"
 
+#include "ops/hidden_writes.h"
 #include "weft/base/error.h"
 #include "weft/ops/overloads.h"
 
@@ -38,7 +39,8 @@ void check_captured(const Graph& graph) {
 
 // A method is any of the operators of its name, and writes where they write to what it is called on.
 bool writes_in_place(const Node& node) {
-  if (const Operator* op = node.target().op()) return op->info().is_mutable;
+  if (const Operator* op = node.target().op())
+    return op->info().is_mutable || may_write_secretly(*op, node.args());
   if (node.kind() != NodeKind::kCallMethod) return false;
   for (const Operator* op : overloads_of("aten::" + node.target().to_string()))
     if (!op->info().written.empty() && op->info().written[0]) return true;

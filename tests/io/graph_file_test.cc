@@ -6,6 +6,7 @@
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/base/json.h"
+#include "weft/graph/parse.h"
 #include "weft/graph/script_view.h"
 #include "weft/io/safetensors.h"
 #include "weft/ops/fake.h"
@@ -50,6 +51,60 @@ TEST(GraphFile, KeepsTypesOfTracedInputs) {
                          "      %y : Float(2, strides=[1], requires_grad=0, device=cpu)):\n"));
   module.set_traced_inputs(Dict{{"forward", Value::tuple({ones({2}), 3})}});
   EXPECT_ERROR(graph_module_bytes(module), "its inputs have an integer");
+}
+
+// Buffers of which two share memory, and one tensor under two names.
+GraphModule sharing() {
+  Tensor v = zeros({4}), w = ones({4}, kFloat64).set_requires_grad();
+  GraphModule::Attributes attributes = {{"v", v}, {"u", v.narrow(0, 1, 2)}, {"w", w}, {"tied", w}};
+  return GraphModule(attributes, parse_code(R"(
+def forward(self, x):
+    u = self.u
+    v = self.v
+    w = self.w
+    tied = self.tied
+    add_ = torch.ops.aten.add_.Tensor(u, 1)
+    add = torch.ops.aten.add.Tensor(x, v)
+    mul = torch.ops.aten.mul.Tensor(w, tied)
+    add_1 = torch.ops.aten.add.Tensor(add, mul)
+    return add_1
+)"));
+}
+
+TEST(GraphFile, TensorsThatShareMemoryStillDo) {
+  const std::string bytes = graph_module_bytes(sharing());
+  for (GraphModule module :
+       {sharing(), sharing().deep_copy(), parse_graph_module(bytes), parse_graph_module(bytes).deep_copy()}) {
+    testing::expect_equal(module(zeros({4})), testing::vec({1, 2, 2, 1}));
+    testing::expect_equal(module(zeros({4})), testing::vec({1, 3, 3, 1}));
+    EXPECT_TRUE(module.find("tied").tensor_ref().is_same(module.find("w").tensor_ref()));
+    EXPECT_TRUE(module.find("w").tensor_ref().requires_grad());
+    EXPECT_EQ(module.find("u").tensor_ref().storage(), module.find("v").tensor_ref().storage());
+  }
+  EXPECT_EQ(graph_module_bytes(parse_graph_module(bytes)), bytes);
+}
+
+TEST(GraphFile, RefusesWhatIsNotThere) {
+  auto with = [](std::string_view from, std::string_view to) {
+    SafeTensors file = parse_safetensors(graph_module_bytes(sharing()));
+    for (auto& [key, text] : file.metadata) {
+      const size_t at = text.find(from);
+      EXPECT_NE(at, std::string::npos) << text;
+      text.replace(at, from.size(), to);
+    }
+    return safetensors_bytes(file);
+  };
+  EXPECT_ERROR(parse_graph_module(with("get_attr[target=u]", "get_attr[target=z]")),
+               "the graph names 'z' (node 'u'), which is not in the file");
+  EXPECT_ERROR(parse_graph_module(with("\"sizes\":[2]", "\"sizes\":[9]")),
+               "out of bounds for storage of size 16\n  while reading 'u'");
+  EXPECT_ERROR(parse_graph_module(with("\"same_as\":\"w\"", "\"same_as\":\"q\"")),
+               "'tied' is said to be 'q', which is not there before it");
+}
+
+TEST(GraphModule, SaysWhatIsMissingWhenItRuns) {
+  GraphModule module(parse_code("def forward(self, x):\n    w = self.w\n    return w\n"));
+  EXPECT_ERROR(module.call({ones({2})}), "while preparing %w : [num_users=1] = get_attr[target=w]");
 }
 
 // The file of a module with another note of its inputs.

@@ -148,6 +148,43 @@ TEST(OptimTest, AdamWMovesByTheSignAtFirst) {
   EXPECT_ERROR(optim::SGD({}), "empty parameter list");
 }
 
+// Four steps up or down the same slopes; the numbers are PyTorch 2.13's.
+TEST(OptimTest, OptionsMatchPyTorch) {
+  auto after = [](auto make) {
+    Tensor p = vec({1, -2, 3}).set_requires_grad();
+    auto optimizer = make(p);
+    for (int i = 0; i < 4; ++i) {
+      optimizer.zero_grad();
+      (p * p * vec({1, 2, -0.5}) * (i + 1)).sum().backward();
+      optimizer.step();
+    }
+    return p.detach();
+  };
+  EXPECT_TRUE(close(after([](const Tensor& p) { return optim::AdamW({p}, {.lr = 0.1, .amsgrad = true}); }),
+                    vec({0.6030551983060047, -1.601657972359206, 3.3742329837457072}), 1e-12));
+  EXPECT_TRUE(close(after([](const Tensor& p) {
+                      return optim::AdamW(
+                          {p}, {.lr = 0.1, .weight_decay = 0.3, .amsgrad = true, .maximize = true});
+                    }),
+                    vec({1.2532422796265044, -2.140737425774676, 2.2817195315167558}), 1e-12));
+  EXPECT_TRUE(close(after([](const Tensor& p) {
+                      return optim::SGD({p},
+                                        {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .maximize = true});
+                    }),
+                    vec({7.70112231, -47.391916619999996, -0.9180200700000005}), 1e-12));
+}
+
+TEST(OptimTest, RefusesWhatCannotBeMeant) {
+  Tensor p = vec({1, -2}).set_requires_grad();
+  EXPECT_ERROR(optim::SGD({p}, {.momentum = -1}), "Invalid momentum value: -1");
+  EXPECT_ERROR(optim::SGD({p}, {.weight_decay = -1}), "Invalid weight_decay value: -1");
+  EXPECT_ERROR(optim::AdamW({p}, {.eps = -1}), "Invalid epsilon value: -1");
+  EXPECT_ERROR(optim::AdamW({p, Tensor()}), "can't optimize parameter 1: it is an undefined tensor");
+  EXPECT_ERROR(optim::AdamW({p, p}), "parameter 1, f64[2], is there twice");
+  EXPECT_ERROR(optim::SGD({p * 2}), "can't optimize a non-leaf Tensor");
+  EXPECT_ERROR(nn::Dropout(1.5), "dropout probability has to be between 0 and 1, but got 1.5");
+}
+
 TEST(EmbeddingTest, LooksUpRowsAndSparesThePadding) {
   nn::Embedding table(4, 3, {.padding_idx = -1});
   EXPECT_EQ(values(table.weight.detach().select(0, 3)), (std::vector<double>{0, 0, 0}));

@@ -35,6 +35,7 @@ struct Overload {
   Schema schema;
   size_t index = 0;     // in the table
   size_t required = 0;  // C++ parameters without a default
+  bool is_inplace_view = false;
 };
 
 std::string read_file(const std::string& path) {
@@ -352,7 +353,9 @@ std::string definition(const Overload& o) {
                                       : fmt::format("return {};\n", call);
   std::string kernel = fmt::format("dispatch::kernel_as<{}>(op.kernel())({})", signature_type(o), names);
   std::string body;
-  if (!written.empty()) {
+  if (o.is_inplace_view) {
+    body = "  " + slow;  // the tensor's story changes too: no matter of a kernel and a count
+  } else if (!written.empty()) {
     bool keep = !returns_argument && result != "void";
     // A composite is made of calls that count the write themselves.
     body =
@@ -448,7 +451,12 @@ int run(int argc, char** argv) {
     require(overloads[i].schema.qualified_name() != overloads[i - 1].schema.qualified_name(),
             "{} is defined twice, by {} and {}", overloads[i].schema.qualified_name(),
             overloads[i].definition, overloads[i - 1].definition);
+  std::set<std::string> views;
+  for (const Overload& o : overloads)
+    if (o.form == Form::kFunctional && o.schema.is_view()) views.insert(o.definition);
   for (size_t i = 0; i < overloads.size(); ++i) {
+    overloads[i].is_inplace_view =
+        overloads[i].form == Form::kInplace && views.contains(overloads[i].definition);
     overloads[i].index = i;
     overloads[i].required = required_count(overloads[i]);
     by_name[function_name(overloads[i])].push_back(&overloads[i]);

@@ -1,11 +1,32 @@
 #pragma once
 
-#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "weft/core/tensor.h"
 
 namespace weft {
+
+// Hears of every tensor that the program makes from values of its own, and says what the program gets for it:
+// a capture must keep the values.
+class LiteralObserver {
+ public:
+  virtual ~LiteralObserver() = default;
+  virtual Tensor literal(const Tensor& tensor) = 0;
+};
+namespace detail {
+extern constinit thread_local LiteralObserver* literal_observer;  // of this thread; null: nobody
+}
+class LiteralScope {
+ public:
+  explicit LiteralScope(LiteralObserver& observer)
+      : outer_(std::exchange(detail::literal_observer, &observer)) {}
+  ~LiteralScope() { detail::literal_observer = outer_; }
+  LiteralScope(const LiteralScope&) = delete;
+
+ private:
+  LiteralObserver* outer_;
+};
 
 // A tensor of these sizes with a copy of `values`, row by row; a vector unless sizes are given.
 template <typename T>
@@ -14,7 +35,7 @@ Tensor from_data(const std::vector<T>& values, SymIntSpan sizes) {
   require(tensor.plain_numel() == static_cast<int64_t>(values.size()),
           "from_data: {} values do not fill sizes {}", values.size(), describe_sizes(sizes));
   for (size_t i = 0; i < values.size(); ++i) tensor.data<T>()[i] = values[i];
-  return tensor;
+  return detail::literal_observer ? detail::literal_observer->literal(tensor) : tensor;
 }
 template <typename T>
 Tensor from_data(const std::vector<T>& values) {

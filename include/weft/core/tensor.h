@@ -39,34 +39,34 @@ class Tensor {
   SymInt size(int64_t dim) const;
   SymInt stride(int64_t dim) const;
   SymInt numel() const { return is_watched() ? watched_numel() : impl_->numel(); }
-  const SymInt& storage_offset() const { return impl_->storage_offset(); }
-  bool is_symbolic() const { return impl_->is_symbolic(); }
+  const SymInt& storage_offset() const { return the_impl().storage_offset(); }
+  bool is_symbolic() const { return the_impl().is_symbolic(); }
   // The geometry as integers; an error when it is symbolic.
   IntSpan plain_sizes() const { return require_plain().sizes().plain(); }
   IntSpan plain_strides() const { return require_plain().strides().plain(); }
   int64_t plain_numel() const { return require_plain().plain_numel(); }
 
   bool is_contiguous(MemoryFormat format = MemoryFormat::kContiguous) const {
-    return impl_->is_contiguous(format);
+    return the_impl().is_contiguous(format);
   }
   bool is_floating_point() const { return weft::is_floating(dtype()); }
   bool is_complex() const { return weft::is_complex(dtype()); }
   bool is_conj() const { return flags() & tensor_flag::kConjugate; }
   bool is_neg() const { return flags() & tensor_flag::kNegative; }
 
-  const Ref<Storage>& storage() const { return impl_->storage(); }
+  const Ref<Storage>& storage() const { return the_impl().storage(); }
   // The first element. An error for tensors without memory or of another type.
   template <typename T>
   T* data() const {
     return static_cast<T*>(checked_data(dtype_of<T>));
   }
-  void* raw_data() const { return impl_->data(); }
+  void* raw_data() const { return the_impl().data(); }
 
   // Made under InferenceMode: keeps no history, now or later.
   bool is_inference() const { return flags() & tensor_flag::kInference; }
 
-  uint32_t version() const { return impl_->version(); }
-  bool is_view() const { return static_cast<bool>(impl_->view); }
+  uint32_t version() const { return the_impl().version(); }
+  bool is_view() const { return static_cast<bool>(the_impl().view); }
 
   // --- gradients (defined by the autograd layer) ---
   bool requires_grad() const { return flags() & layer::kAutograd; }
@@ -80,14 +80,24 @@ class Tensor {
   // PyTorch's layout: nested brackets, aligned columns, a dtype where it is not the default.
   std::string to_string() const;
 
+  // A copy on another device; the tensor itself where it is there already.
+  Tensor to(Device device) const;
+
 #include "weft/core/tensor_methods.inc"
 
  private:
   bool is_watched() const {
-    if (impl_->flags() & tensor_flag::kWatched) [[unlikely]]
+    if (the_impl().flags() & tensor_flag::kWatched) [[unlikely]]
       return true;
     return false;
   }
+  // An undefined tensor has nothing to tell: an error.
+  const TensorImpl& the_impl() const {
+    if (!impl_) [[unlikely]]
+      refuse_undefined();
+    return *impl_;
+  }
+  [[noreturn, gnu::cold]] static void refuse_undefined();
   SymIntSpan watched_sizes() const;
   SymInt watched_numel() const;
   void ask_watcher(const char* what) const;

@@ -26,6 +26,8 @@ struct ViewStep : RefCounted, Pooled {
   static void attach(Ref<ViewStep> step, TensorImpl& view);
   // Calls f for every living view of `base`.
   static void for_each_view(const TensorImpl& base, FunctionRef<void(TensorImpl&)> f);
+  // What was made from `from` was made from `to`, which nobody has seen yet.
+  static void move_views(TensorImpl& from, const Tensor& to);
   // The view is gone; the step may live on as part of other views' stories.
   void forget_view() noexcept;
   ~ViewStep();

@@ -12,7 +12,7 @@ namespace weft::func {
 
 // Calls of the result make no in-place calls on what they are given or make, until the end: then each
 // argument that the function wrote to is written once (`copy_`). Results share memory with arguments and with
-// each other as they would have.
+// each other as they would have. Arguments are taken to share no memory with one another.
 Transformed functionalize_of(Fn f);
 template <typename F>
 Transformed functionalize(F f) {

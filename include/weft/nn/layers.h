@@ -59,7 +59,9 @@ class Embedding : public Module {
 
 class Dropout : public Module {
  public:
-  explicit Dropout(double p = 0.5) : p_(p) {}
+  explicit Dropout(double p = 0.5) : p_(p) {
+    require(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got {}", p);
+  }
   Tensor forward(const Tensor& x) { return dropout(x, p_, is_training()); }
   WEFT_ARGS(input)
 

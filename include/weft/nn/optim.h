@@ -7,6 +7,7 @@ namespace weft::optim {
 struct SgdOptions {
   double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
   bool nesterov = false;
+  bool maximize = false;  // climbs instead of descending
 };
 // Stochastic gradient descent, with PyTorch's momentum.
 class SGD {
@@ -23,6 +24,8 @@ class SGD {
 
 struct AdamWOptions {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
+  bool amsgrad = false;   // divides by the largest mean square so far
+  bool maximize = false;  // climbs instead of descending
 };
 // Adam with weight decay apart from the gradient.
 class AdamW {
@@ -33,7 +36,7 @@ class AdamW {
   AdamWOptions options;
 
  private:
-  std::vector<Tensor> parameters_, first_, second_;
+  std::vector<Tensor> parameters_, first_, second_, largest_;
   std::vector<int64_t> steps_;
 };
 

@@ -16,7 +16,9 @@ struct Scaled {
     require(is_complex(common) || !alpha.is_complex(),
             "For non-complex input tensors, argument alpha must not be a complex number.");
   }
-  static DType compute(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  // `other` is a tensor, or a number whose value does not matter: it may be a symbolic one.
+  template <typename Other>
+  static DType compute(const Tensor& self, const Other& other, const Scalar& alpha) {
     DType common = common_type(self, other);
     check_alpha(alpha, common);
     if (&simple == &cpu::kSub)
@@ -36,8 +38,7 @@ struct Scaled {
     run_pointwise(scaled, type, out, {&self, &other}, {&param, 1});
   }
   static TensorSpec scalar_meta(const Tensor& self, const Scalar& other, const Scalar& alpha) {
-    return {compute(self, wrapped_number(other), alpha), self.device(), SymInts(self.sizes()),
-            strides_beside_number(self)};
+    return {compute(self, other, alpha), self.device(), SymInts(self.sizes()), strides_beside_number(self)};
   }
   static void scalar_into(const Tensor& self, const Scalar& other, const Scalar& alpha, const Tensor& out) {
     into(self, wrapped_number(other), alpha, out);

@@ -1,4 +1,7 @@
 // Batch normalisation.
+#include <algorithm>
+#include <iterator>
+
 #include "ops/hidden_writes.h"
 #include "ops/support/family.h"
 #include "ops/support/reduction.h"
@@ -421,6 +424,17 @@ WEFT_OPERATOR(batch_norm_impl_index) = {
 }  // namespace weft::ops
 
 // In training, batch norm writes to the running statistics.
+bool weft::may_write_secretly(const Operator& op, Args args) {
+  constexpr size_t kMean = 3, kVariance = 4, kTraining = 5;
+  const OpDef* const writers[] = {&ops::native_batch_norm_op, &ops::batch_norm_op,
+                                  &ops::batch_norm_impl_index_op};
+  const bool is_writer = std::find(std::begin(writers), std::end(writers), &op.def()) != std::end(writers);
+  if (!is_writer || op.form() != OpForm::kFunctional) return false;
+  if (args.size() <= kTraining) return true;
+  const bool has_statistics = !args[kMean].is_none() && !args[kVariance].is_none();
+  return has_statistics && !(args[kTraining].is_bool() && !args[kTraining].to_bool());
+}
+
 const weft::Operator* weft::openly_writing(const Operator& op, Args args) {
   if (&op.def() != &ops::native_batch_norm_op || op.form() != OpForm::kFunctional) return nullptr;
   const bool has_statistics = args[3].is_tensor() && args[4].is_tensor();

@@ -259,9 +259,20 @@ Tensor squeeze_dims_inverse(const Tensor& base, const Tensor& mutated, IntSpan) 
   return reshape_composite(mutated, base.sizes());
 }
 Tensor unsqueeze_inverse(const Tensor&, const Tensor& mutated, int64_t dim) { return squeeze(mutated, dim); }
-// A write to an expanded tensor is refused before it comes here: several elements would share memory.
+// The copies of an element share its memory. A write to all of them at once is refused before it comes here;
+// one to some copy of it (`x.expand(2, 3)[0].add_(1)`) is a write to the element: of the copies, the one that
+// changed counts.
 Tensor expand_inverse(const Tensor& base, const Tensor& mutated, SymIntSpan, bool) {
-  return sum_to_size(mutated, base.sizes());
+  if (guard_or(mutated.numel() == 0, false)) return base;
+  const int64_t added = mutated.dim() - base.dim();
+  Tensor kept = mutated, changed;
+  for (int64_t d = 0; d < mutated.dim(); ++d) {
+    if (d >= added && base.size(d - added).same_as(mutated.size(d))) continue;
+    if (!changed.defined()) changed = ne(mutated, expand(base, mutated.sizes()));
+    kept = gather(kept, d, argmax(changed.to(kUInt8), d, true));
+    changed = any(changed, d, true);
+  }
+  return reshape_composite(kept, base.sizes());
 }
 
 }  // namespace
