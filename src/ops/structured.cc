@@ -1,8 +1,11 @@
 #include "ops/structured.h"
 
+#include <exception>
+
 #include "ops/support/pointwise.h"
 #include "ops/support/shapes.h"
 #include "ops/support/type_promotion.h"
+#include "ops/support/view_geometry.h"
 #include "weft/base/error.h"
 #include "weft/ops/functions.h"
 #include "weft/ops/layers.h"
@@ -24,12 +27,11 @@ namespace {
 // Resizing keeps the elements that the storage has; strides are those of the spec.
 void resize_to(const TensorSpec& spec, const Tensor& out) {
   TensorImpl* impl = out.impl();
-  int64_t elements = 1;
-  for (const SymInt& size : spec.sizes) elements *= size.is_symbolic() ? 0 : size.plain();
-  int64_t last = spec.sizes.empty() ? 1 : elements;
-  int64_t offset = impl->storage_offset().is_symbolic() ? 0 : impl->storage_offset().plain();
-  auto bytes = static_cast<size_t>((offset + last) * item_size(impl->dtype()));
-  if (elements > 0 && bytes > impl->storage()->bytes()) impl->storage()->resize(bytes);
+  SymInt offset = impl->storage_offset();
+  if (!offset.is_symbolic() && SymIntSpan(spec.sizes).is_plain() && SymIntSpan(spec.strides).is_plain()) {
+    size_t bytes = reached_bytes(spec.sizes, spec.strides, offset, impl->dtype());
+    if (bytes > impl->storage()->bytes()) impl->storage()->resize(bytes);
+  }
   impl->set_geometry(spec.sizes, spec.strides, impl->storage_offset());
 }
 
@@ -44,6 +46,17 @@ void prepare_out(const TensorSpec& spec, const Tensor& out) {
     fail("result type {} can't be cast to the desired output type {}", dtype_name(spec.dtype),
          dtype_name(out.dtype()));
   if (!same_sizes(spec.sizes, out.sizes())) resize_to(spec, out);
+}
+
+PreparedOut::PreparedOut(const TensorSpec& spec, const Tensor& out)
+    : out_(out), errors_(std::uncaught_exceptions()) {
+  if (out.defined() && !same_sizes(spec.sizes, out.sizes()))
+    before_ = Geometry{SymInts(out.sizes()), SymInts(out.strides())};
+  prepare_out(spec, out);
+}
+PreparedOut::~PreparedOut() {
+  if (before_ && std::uncaught_exceptions() > errors_)
+    out_.impl()->set_geometry(before_->sizes, before_->strides, out_.storage_offset());
 }
 
 void check_out_type(OutType rule, const TensorSpec& spec, const Tensor& out) {
@@ -81,15 +94,27 @@ bool may_overlap(const Tensor& a, const Tensor& b) {
   return x.first < y.last && y.first < x.last;
 }
 
-void check_overlap(const Tensor& written, const Tensor& read) {
-  if (written.is_same(read) || !may_overlap(written, read) || same_places(written, read)) return;
-  // Two strided tensors may interleave without meeting; only dense ones are known to.
+namespace {
+
+// Two strided tensors may interleave without meeting; only dense ones are known to.
+void require_not_both_dense(const Tensor& written, const Tensor& read) {
   bool both_dense =
       written.impl()->is_non_overlapping_and_dense() && read.impl()->is_non_overlapping_and_dense();
   require(!both_dense,
           "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
           "single memory "
           "location. Please clone() the tensor before performing the operation.");
+}
+
+}  // namespace
+
+void check_overlap(const Tensor& written, const Tensor& read) {
+  if (written.is_same(read) || !may_overlap(written, read) || same_places(written, read)) return;
+  require_not_both_dense(written, read);
+}
+
+void check_apart(const Tensor& written, const Tensor& read) {
+  if (may_overlap(written, read)) require_not_both_dense(written, read);
 }
 
 void check_no_internal_overlap(const Tensor& written) {

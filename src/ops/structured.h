@@ -11,12 +11,30 @@ namespace weft {
 void check_inplace(const TensorSpec& spec, const Tensor& self);
 // Gives `out` the sizes of `spec` (resizing it when they differ) and checks type and device.
 void prepare_out(const TensorSpec& spec, const Tensor& out);
+// Does that, and takes the sizes back when an error leaves its scope.
+class PreparedOut {
+ public:
+  PreparedOut(const TensorSpec& spec, const Tensor& out);
+  ~PreparedOut();
+  PreparedOut(const PreparedOut&) = delete;
+  PreparedOut& operator=(const PreparedOut&) = delete;
+
+ private:
+  struct Geometry {
+    SymInts sizes, strides;
+  };
+  const Tensor& out_;
+  std::optional<Geometry> before_;  // where it was resized
+  int errors_;
+};
 // Whether an out= tensor may have another type than the result, which is then converted.
 enum class OutType : uint8_t { kConverted, kExact };
 void check_out_type(OutType rule, const TensorSpec& spec, const Tensor& out);
 // An error when two elements of `written` share memory, or when `written` and `read` overlap in part.
 void check_overlap(const Tensor& written, const Tensor& read);
 void check_no_internal_overlap(const Tensor& written);
+// An error when they share memory, all of it or a part.
+void check_apart(const Tensor& written, const Tensor& read);
 // Whether `a` and `b` share any memory without being the same elements in the same places.
 bool may_overlap(const Tensor& a, const Tensor& b);
 // Copies values, converting the type; sizes must agree. No layers.
@@ -38,6 +56,15 @@ void check_overlap_with(const Tensor& written, const T& argument) {
   } else if constexpr (std::same_as<T, TensorSpan>) {
     for (const Tensor& tensor : argument)
       if (tensor.defined()) check_overlap(written, tensor);
+  }
+}
+template <typename T>
+void check_apart_from(const Tensor& written, const T& argument) {
+  if constexpr (std::same_as<T, Tensor>) {
+    if (argument.defined()) check_apart(written, argument);
+  } else if constexpr (std::same_as<T, TensorSpan>) {
+    for (const Tensor& tensor : argument)
+      if (tensor.defined()) check_apart(written, tensor);
   }
 }
 template <typename T>
@@ -90,7 +117,7 @@ struct Forms<meta, into, aliasing_is_safe, out_type, TensorSpec (*)(A...)> {
     TensorSpec spec = meta(args...);
     check_no_internal_overlap(target);
     check_out_type(out_type, spec, target);
-    prepare_out(spec, target);
+    PreparedOut prepared(spec, target);
     (check_overlap_with(target, args), ...);
     write(spec, target, args...);
     return target;
@@ -203,6 +230,23 @@ struct Copied<fn, out_type, R (*)(A...)> {
   static constexpr KernelSet set() { return {.functional = function<fn>()}; }
 };
 
+// The forms of `Base`, whose out= tensor may not lie in the memory of the first `checked` arguments.
+template <typename Base, size_t checked, typename Signature>
+struct Apart;
+template <typename Base, size_t checked, typename R, typename... A>
+struct Apart<Base, checked, R (*)(A...)> {
+  static const Tensor& out(A... args, const Tensor& target) {
+    size_t i = 0;
+    ((i++ < checked ? check_apart_from(target, args) : void()), ...);
+    return Base::out(args..., target);
+  }
+  static constexpr KernelSet set() {
+    KernelSet forms = Base::set();
+    forms.out = function<out>();
+    return forms;
+  }
+};
+
 // An operator made of others: the other forms copy through operators too, so that every layer sees it.
 template <auto fn, typename Signature = decltype(fn)>
 struct Composed;
@@ -284,10 +328,22 @@ constexpr KernelSet structured_exact() {
   return structured<meta, into, aliasing_is_safe, OutType::kExact>();
 }
 
+// The same where an out= tensor that lies in the memory of one of the first `checked` arguments is refused.
+template <auto meta, auto into, OutType out_type, size_t checked = 64>
+constexpr KernelSet structured_apart() {
+  return structured_detail::Apart<structured_detail::Forms<+meta, +into, false, out_type>, checked,
+                                  decltype(+meta)>::set();
+}
+
 // All forms from a kernel that returns its result.
 template <auto fn, OutType out_type = OutType::kConverted>
 constexpr KernelSet plain() {
   return structured_detail::Copied<+fn, out_type>::set();
+}
+// The same where an out= tensor that lies in the memory of an argument is refused.
+template <auto fn, OutType out_type = OutType::kConverted>
+constexpr KernelSet plain_apart() {
+  return structured_detail::Apart<structured_detail::Copied<+fn, out_type>, 64, decltype(+fn)>::set();
 }
 
 }  // namespace weft

@@ -209,9 +209,13 @@ T* sample_of(const ImageArray& array, int64_t sample, int64_t row = 0) {
   return reinterpret_cast<T*>(array.data) + (sample * array.pixels() + row * array.width) * array.channels;
 }
 
+int64_t lowest_integer(DType type) {
+  if (type == kUInt8) return 0;
+  return is_integral(type) ? -(int64_t{1} << (item_size(type) * 8 - 2)) * 2 : 0;
+}
 PoolPlan plan_of(const PoolWindows& w, const ImageArray& in, const ImageArray& out) {
-  return {in.width,         out.height, out.width,     w.rows.data(),
-          w.columns.data(), w.row_step, w.column_step, w.divisor};
+  return {in.width,   out.height,    out.width, w.rows.data(),          w.columns.data(),
+          w.row_step, w.column_step, w.divisor, lowest_integer(in.type)};
 }
 
 }  // namespace

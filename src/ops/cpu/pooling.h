@@ -35,6 +35,7 @@ struct PoolPlan {
   const PoolSpan* rows;
   const PoolSpan* columns;
   int64_t row_step, column_step, divisor;
+  int64_t lowest;  // of the integers of the image's type: the maximum of an empty window
 };
 template <typename T>
 struct PoolLoops {

@@ -15,9 +15,9 @@ struct PoolOf {
   static constexpr int kLanes = P::kLanes;
   static constexpr bool kIsReal = P::kCategory == Category::kReal;
 
-  static T lowest() {
+  static T lowest(const PoolPlan& plan) {
     if constexpr (kIsReal) return -static_cast<T>(__builtin_inf());
-    else return static_cast<T>(T(1) << (sizeof(T) * 8 - 1));
+    else return static_cast<T>(plan.lowest);
   }
 
   // f(lane, count, load, store) for every pack of the lanes; the last may be a part of one. The count of a
@@ -58,7 +58,7 @@ struct PoolOf {
         const PoolSpan rows = plan.rows[i], columns = plan.columns[j];
         const int64_t start = rows.first * plan.in_width + columns.first, pixel = i * plan.out_width + j;
         for_each_pack(lanes, [&](int64_t lane, auto count, auto load, auto store) {
-          P best(lowest());
+          P best(lowest(plan));
           Places at(start);
           for_each_tap(plan, rows, columns, [&](int64_t element) {
             const P x = load(in + element * in_step + lane);

@@ -1,4 +1,5 @@
 // Memory seen with any sizes and strides, and its transposes.
+#include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/view_geometry.h"
 #include "ops/view_replay.h"
@@ -6,29 +7,29 @@
 namespace weft::ops {
 namespace {
 
-Tensor as_strided_kernel(const Tensor& self, SymIntSpan size, SymIntSpan stride,
-                         const std::optional<SymInt>& storage_offset) {
+// The bytes that the geometry reaches, which of symbolic numbers is not known.
+size_t check_geometry(SymIntSpan size, SymIntSpan stride, const SymInt& offset, DType dtype) {
   require(size.size() == stride.size(), "mismatch in length of strides and shape: {} and {}",
           describe_sizes(size), describe_sizes(stride));
-  SymInt offset = storage_offset.value_or(self.storage_offset());
-  int64_t last = offset.is_symbolic() ? 0 : offset.plain();
-  require(last >= 0, "Tensor: invalid storage offset {}", last);
-  bool empty = false;
-  for (size_t d = 0; d < size.size(); ++d) {
-    if (size[d].is_symbolic() || stride[d].is_symbolic()) continue;
-    require(stride[d].plain() >= 0,
-            "as_strided: Negative strides are not supported at the moment, got strides: {}",
-            describe_sizes(stride));
-    require(size[d].plain() >= 0, "as_strided: negative size in {}", describe_sizes(size));
-    empty |= size[d].plain() == 0;
-    last += (size[d].plain() - 1) * stride[d].plain();
-  }
-  if (self.storage()->has_memory() && !empty)
-    require(static_cast<size_t>((last + 1) * item_size(self.dtype())) <= self.storage()->bytes(),
+  for (const SymInt& s : size)
+    require(s.is_symbolic() || s.plain() >= 0, "as_strided: negative size in {}", describe_sizes(size));
+  if (offset.is_symbolic() || !size.is_plain() || !stride.is_plain()) return 0;
+  return reached_bytes(size, stride, offset, dtype);
+}
+void check_inside(const Tensor& self, SymIntSpan size, SymIntSpan stride, const SymInt& offset) {
+  size_t bytes = check_geometry(size, stride, offset, self.dtype());
+  if (self.storage()->has_memory())
+    require(bytes <= self.storage()->bytes(),
             "setStorage: sizes {}, strides {}, storage offset {}, and itemsize {} requiring a storage size "
             "of {} are out of bounds for storage of size {}",
-            describe_sizes(size), describe_sizes(stride), offset.to_string(), item_size(self.dtype()),
-            (last + 1) * item_size(self.dtype()), self.storage()->bytes());
+            describe_sizes(size), describe_sizes(stride), offset.to_string(), item_size(self.dtype()), bytes,
+            self.storage()->bytes());
+}
+
+Tensor as_strided_kernel(const Tensor& self, SymIntSpan size, SymIntSpan stride,
+                         const std::optional<SymInt>& storage_offset) {
+  SymInt offset = storage_offset.value_or(self.storage_offset());
+  check_inside(self, size, stride, offset);
   return alias_with(self, size, stride, offset);
 }
 
@@ -37,20 +38,21 @@ Tensor as_strided_inverse(const Tensor& base, const Tensor& mutated, SymIntSpan 
   return as_strided_scatter(base, mutated, size, stride, offset);
 }
 
+TensorSpec as_strided_scatter_meta(const Tensor& self, const Tensor& src, SymIntSpan size, SymIntSpan stride,
+                                   const std::optional<SymInt>& offset) {
+  check_geometry(size, stride, offset.value_or(0), self.dtype());
+  require(same_sizes(size, src.sizes()),
+          "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
+          describe_sizes(src.sizes()), describe_sizes(size));
+  return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
+}
 Tensor as_strided_scatter_kernel(const Tensor& self, const Tensor& src, SymIntSpan size, SymIntSpan stride,
                                  const std::optional<SymInt>& offset) {
+  as_strided_scatter_meta(self, src, size, stride, offset);
   Tensor result = allocate({self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)});
   copy_values(result, self);
-  Tensor target = as_strided_kernel(result, size, stride, offset);
-  require(same_sizes(target.sizes(), src.sizes()),
-          "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
-          describe_sizes(src.sizes()), describe_sizes(target.sizes()));
-  copy_values(target, src);
+  copy_values(as_strided_kernel(result, size, stride, offset), src);
   return result;
-}
-TensorSpec as_strided_scatter_meta(const Tensor& self, const Tensor&, SymIntSpan, SymIntSpan,
-                                   const std::optional<SymInt>&) {
-  return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
 }
 
 // Calls f(element number, position) for each element of a strided geometry, row-major.
@@ -78,10 +80,21 @@ Tensor with_strides(const Tensor& self, SymIntSpan sizes, SymIntSpan strides) {
   return same_sizes(dense.strides(), strides) ? dense : copy_(new_empty_strided(self, sizes, strides), self);
 }
 
+TensorSpec as_strided_backward_meta(const Tensor& grad, SymIntSpan input_size, SymIntSpan input_stride,
+                                    SymIntSpan size, SymIntSpan stride, const SymInt& offset) {
+  const char* op = "as_strided_backward";
+  check_sizes(op, "grad", grad, size);
+  require(grad.dtype() != kBool, "{}: bool has no gradient", op);
+  // Both geometries must be ones that memory can have; a view may begin before its input does.
+  check_geometry(input_size, input_stride, 0, grad.dtype());
+  check_geometry(size, stride, max(offset, SymInt(0)), grad.dtype());
+  return contiguous_spec(input_size, grad.dtype(), grad.device());
+}
 // The transpose of as_strided: each element of `grad` is added where the view read it. `offset` counts from
 // the input's first element. Where elements of the input share memory, each gets its share of the sum.
 Tensor as_strided_backward_kernel(const Tensor& grad, SymIntSpan input_size, SymIntSpan input_stride,
                                   SymIntSpan size, SymIntSpan stride, const SymInt& offset) {
+  as_strided_backward_meta(grad, input_size, input_stride, size, stride, offset);
   Tensor dense = grad.is_contiguous() ? grad : allocate_contiguous(grad.sizes(), grad.dtype());
   if (!dense.is_same(grad)) copy_values(dense, grad);
   Tensor result = allocate_contiguous(input_size, grad.dtype(), grad.device());
@@ -98,8 +111,7 @@ Tensor as_strided_backward_kernel(const Tensor& grad, SymIntSpan input_size, Sym
     std::vector<int32_t> sharers(reach, 0);
     const T* from = static_cast<const T*>(dense.raw_data());
     T* to = static_cast<T*>(result.raw_data());
-    if constexpr (std::same_as<T, bool>) fail("as_strided_backward: bool has no gradient");
-    else {
+    if constexpr (!std::same_as<T, bool>) {
       for_each_position(size.plain(), stride.plain(), offset.plain() - low, [&](int64_t i, int64_t at) {
         sums[static_cast<size_t>(at)] =
             static_cast<Sum>(sums[static_cast<size_t>(at)] + static_cast<Sum>(from[i]));
@@ -117,10 +129,6 @@ Tensor as_strided_backward_kernel(const Tensor& grad, SymIntSpan input_size, Sym
     }
   });
   return result;
-}
-TensorSpec as_strided_backward_meta(const Tensor& grad, SymIntSpan input_size, SymIntSpan, SymIntSpan,
-                                    SymIntSpan, const SymInt&) {
-  return contiguous_spec(input_size, grad.dtype(), grad.device());
 }
 
 }  // namespace

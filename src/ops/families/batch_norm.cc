@@ -3,6 +3,8 @@
 #include <iterator>
 
 #include "ops/hidden_writes.h"
+#include "ops/support/checks.h"
+#include "ops/support/dense.h"
 #include "ops/support/family.h"
 #include "ops/support/reduction.h"
 
@@ -25,15 +27,14 @@ void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& b
            tensors[i]->numel().to_string());
   require(training || (mean.defined() && var.defined()),
           "running_mean and running_var must be defined in evaluation mode");
+  for (size_t i = 2; i < 4; ++i)
+    if (tensors[i]->defined() && tensors[i]->dim() != 1)
+      fail("batch_norm: expected {} to be 1-dimensional, but got {}", names[i], describe(*tensors[i]));
 }
 SymInts same_layout(const Tensor& input) {
   bool last = input.dim() == 4 && input.is_contiguous(MemoryFormat::kChannelsLast) && !input.is_contiguous();
   return last ? strides_of_format(input.sizes(), MemoryFormat::kChannelsLast)
               : contiguous_strides(input.sizes());
-}
-DType statistics_type(const Tensor& input, const Tensor& weight, const Tensor& mean) {
-  if (weight.defined()) return weight.dtype();
-  return mean.defined() ? mean.dtype() : input.dtype();
 }
 std::tuple<TensorSpec, TensorSpec, TensorSpec> batch_norm_meta(const Tensor& input, const Tensor& weight,
                                                                const Tensor& bias, const Tensor& mean,
@@ -41,7 +42,9 @@ std::tuple<TensorSpec, TensorSpec, TensorSpec> batch_norm_meta(const Tensor& inp
                                                                double) {
   check_batch_norm(input, weight, bias, mean, var, training);
   SymInts saved{training ? input.sizes()[1] : SymInt(0)};
-  DType type = statistics_type(input, weight, mean);
+  DType type = check_parameter_types(
+      "batch_norm", input,
+      {{"weight", weight}, {"bias", bias}, {"running_mean", mean}, {"running_var", var}});
   return {TensorSpec{input.dtype(), input.device(), SymInts(input.sizes()), same_layout(input)},
           contiguous_spec(saved, type, input.device()), contiguous_spec(saved, type, input.device())};
 }
@@ -50,6 +53,12 @@ Tensor along_channels(const Tensor& t, int64_t rank) {
   sizes[1] = t.sizes()[0];
   strides[1] = t.strides()[0];
   return alias_with(t, sizes, strides, t.storage_offset());
+}
+// A weight or bias may have any shape of as many elements as there are channels.
+Tensor flat(const Tensor& t) {
+  if (!t.defined() || t.dim() == 1) return t;
+  Tensor dense = dense_as(t, t.dtype());
+  return alias_with(dense, SymInts{t.numel()}, SymInts{1}, dense.storage_offset());
 }
 uint64_t all_but_channels(const Tensor& input) { return ((uint64_t{1} << input.dim()) - 1) & ~uint64_t{2}; }
 DType wide(DType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
@@ -94,21 +103,42 @@ void batch_norm_into(const Tensor& input, const Tensor& weight, const Tensor& bi
   // out = input * scale + shift, with scale and shift for each channel.
   Tensor scale = allocate_contiguous(channels, type), shift = allocate_contiguous(channels, type),
          zero = wrapped_number(0);
-  if (weight.defined()) run_pointwise(cpu::kMul, type, scale, {&invstd, &weight});
+  Tensor w = flat(weight), b = flat(bias);
+  if (w.defined()) run_pointwise(cpu::kMul, type, scale, {&invstd, &w});
   else copy_values(scale, invstd);
   run_pointwise(cpu::kMul, type, shift, {&mean_, &scale});
-  run_pointwise(cpu::kSub, type, shift, {bias.defined() ? &bias : &zero, &shift});
+  run_pointwise(cpu::kSub, type, shift, {b.defined() ? &b : &zero, &shift});
   Tensor s = along_channels(scale, input.dim()), h = along_channels(shift, input.dim());
   const cpu::ParamValue once(1.0);
   run_pointwise(cpu::kAddCMul, type, out, {&h, &input, &s}, {&once, 1});
 }
 
-std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> batch_norm_backward_meta(const Tensor&, const Tensor& input,
-                                                                     const Tensor& weight,
-                                                                     const Tensor& running_mean,
-                                                                     const Tensor&, const Tensor& save_mean,
-                                                                     const Tensor&, bool, double, Mask mask) {
-  DType type = statistics_type(input, weight, running_mean.defined() ? running_mean : save_mean);
+std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> batch_norm_backward_meta(
+    const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& running_mean,
+    const Tensor& running_var, const Tensor& save_mean, const Tensor& save_invstd, bool train, double,
+    Mask mask) {
+  const char* op = "native_batch_norm_backward";
+  require(input.dim() >= 2, "{}: expected an input of at least 2 dims [N, C, ...], but got {}", op,
+          describe(input));
+  require(is_floating(input.dtype()), "\"batch_norm_backward_cpu\" not implemented for '{}'",
+          dtype_name(input.dtype()));
+  check_dtype(op, "grad_out", grad, input.dtype());
+  check_sizes(op, "grad_out", grad, input.sizes());
+  DType type = check_parameter_types(op, input,
+                                     {{"weight", weight},
+                                      {"running_mean", running_mean},
+                                      {"running_var", running_var},
+                                      {"save_mean", save_mean},
+                                      {"save_invstd", save_invstd}});
+  // Statistics that are not read may have any sizes: in evaluation the saved ones have none.
+  const NamedTensor read[] = {
+      train ? NamedTensor{"save_mean", save_mean} : NamedTensor{"running_mean", running_mean},
+      train ? NamedTensor{"save_invstd", save_invstd} : NamedTensor{"running_var", running_var}};
+  for (const auto& [name, tensor] : read) {
+    require(tensor.defined(), "{}: '{}' must be defined when train is {}", op, name, train);
+    check_numel(op, name, tensor, input.sizes()[1]);
+  }
+  if (weight.defined()) check_numel(op, "weight", weight, input.sizes()[1]);
   std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> specs;
   if (mask[0])
     std::get<0>(specs) =
@@ -146,8 +176,8 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_kernel(
   DType type = wide(input.dtype());
   Tensor m = (train ? save_mean : running_mean).to(type),
          r = train ? save_invstd.to(type) : rsqrt(running_var.to(type) + eps);
-  auto [dx, dw, db] = batch_norm_gradients(grad.to(type), input.to(type),
-                                           weight.defined() ? weight.to(type) : weight, m, r, train);
+  auto [dx, dw, db] = batch_norm_gradients(
+      grad.to(type), input.to(type), weight.defined() ? weight.to(type).reshape({-1}) : weight, m, r, train);
   auto finish = [](const MaybeSpec& spec, const Tensor& value) {
     if (!spec) return Tensor();
     Tensor result = allocate(*spec);

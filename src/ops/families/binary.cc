@@ -114,6 +114,8 @@ DType clamp_tensor_type(const Tensor& self, const Tensor& min, const Tensor& max
   require(min.defined() || max.defined(), "torch.clamp: At least one of 'min' or 'max' must not be None");
   DType type = common_type(self, min, max);
   require(!is_complex(type), "clamp is not implemented for complex tensors.");
+  require(type != kBool || !min.defined() || !max.defined(), "\"clamp_cpu\" not implemented for '{}'",
+          dtype_name(type));
   return type;
 }
 TensorSpec clamp_tensor_meta(const Tensor& self, const Tensor& min, const Tensor& max) {

@@ -135,7 +135,7 @@ WEFT_OPERATOR(cat) = {
     .out = "aten::cat.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&cat_meta>(),
-    .kernel = structured<&cat_meta, &cat_into>(),
+    .kernel = structured_apart<&cat_meta, &cat_into, OutType::kConverted>(),
     .vjp = {.saves = sizes(0), .rule = cat_vjp},
     .batch = cat_batch,
     .samples =

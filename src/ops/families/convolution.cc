@@ -2,6 +2,7 @@
 #include "ops/cpu/convolution.h"
 #include "ops/cpu/onednn_convolution.h"
 #include "ops/cpu/product_convolution.h"
+#include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 
@@ -212,11 +213,21 @@ void convolution_into(const Tensor& input, const Tensor& weight, const Tensor& b
 }
 
 using MaybeSpec = std::optional<TensorSpec>;
-std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> convolution_backward_meta(const Tensor& grad, const Tensor& input,
-                                                                      const Tensor& weight,
-                                                                      OptionalSymIntSpan bias_sizes, Sizes,
-                                                                      Sizes, Sizes, bool, Sizes,
-                                                                      const SymInt&, Mask mask) {
+std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> convolution_backward_meta(
+    const Tensor& grad, const Tensor& input, const Tensor& weight, OptionalSymIntSpan, Sizes stride,
+    Sizes padding, Sizes dilation, bool transposed, Sizes output_padding, const SymInt& groups, Mask mask) {
+  const char* op = "convolution_backward";
+  require(weight.dim() >= 3, "{}: weight should have at least three dimensions, but it is {}", op,
+          describe(weight));
+  Conv conv = conv_of(input, stride, padding, dilation, transposed, output_padding, groups);
+  check_channels(input, weight, Tensor(), conv);
+  require(!is_integral(input.dtype()) && input.dtype() != kBool, "\"{}\" not implemented for '{}'", op,
+          dtype_name(input.dtype()));
+  check_dtype(op, "grad_output", grad, input.dtype());
+  require(grad.dim() == input.dim(),
+          "{}: Expected input and grad_output to have the same number of dimensions, but got: {} and {}", op,
+          input.dim(), grad.dim());
+  check_sizes(op, "grad_output", grad, output_sizes(input, weight, conv));
   bool last = is_channels_last(input) || is_channels_last(weight);
   auto spec = [&](const Tensor& t) -> TensorSpec {
     return {t.dtype(), t.device(), SymInts(t.sizes()),
@@ -226,10 +237,7 @@ std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> convolution_backward_meta(const Tens
   std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> specs;
   if (mask[0]) std::get<0>(specs) = spec(input);
   if (mask[1]) std::get<1>(specs) = spec(weight);
-  if (mask[2])
-    std::get<2>(specs) =
-        contiguous_spec(bias_sizes ? *bias_sizes : SymIntSpan(ListSpan<SymInt>(&grad.sizes()[1], 1)),
-                        grad.dtype(), grad.device());
+  if (mask[2]) std::get<2>(specs) = contiguous_spec({grad.sizes()[1]}, grad.dtype(), grad.device());
   return specs;
 }
 Tensor finished(const Tensor& computed, const TensorSpec& spec) {

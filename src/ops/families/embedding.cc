@@ -2,6 +2,7 @@
 #include "ops/cpu/embedding.h"
 
 #include "ops/cpu/indexed_move.h"
+#include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
 
@@ -52,6 +53,7 @@ TensorSpec embedding_backward_meta(const Tensor& grad, const Tensor& indices, co
           "\"embedding_backward\" not implemented for '{}'", dtype_name(grad.dtype()));
   require(grad.dim() > 0, "embedding_dense_backward: expected the gradient of rows, but it is {}",
           describe(grad));
+  check_numel("embedding_dense_backward", "grad_output", grad, indices.numel() * grad.size(-1));
   return contiguous_spec({rows, grad.size(-1)}, grad.dtype(), grad.device());
 }
 void embedding_backward_into(const Tensor& grad, const Tensor& indices, const SymInt& rows,

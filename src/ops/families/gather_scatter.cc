@@ -105,6 +105,8 @@ Tensor covered(const Tensor& src, const Tensor& index, const Tensor& out) {
 using cpu::Combine;
 void scatter_values(const char* op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                     Combine how, const Tensor& out) {
+  check_apart(out, index);
+  check_apart(out, src);
   Tensor at = index;
   if (index.storage() == out.storage()) {  // positions are read before they are written over
     at = allocate_contiguous(index.sizes(), kInt64);
@@ -214,7 +216,7 @@ WEFT_OPERATOR(gather) = {
         "Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&gather_meta>(),
-    .kernel = structured_exact<&gather_meta, &gather_into>(),
+    .kernel = structured_apart<&gather_meta, &gather_into, OutType::kExact, 1>(),
     .vjp = {.saves = inputs(2) | sizes(0),
             .rule =
                 [](const Vjp& v) {

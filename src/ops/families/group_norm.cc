@@ -1,4 +1,5 @@
 // Group normalisation, and instance normalisation, which is the batch's of one sample.
+#include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
@@ -128,12 +129,23 @@ Tensor group_norm_composite(const Tensor& input, int64_t groups, const Tensor& w
 
 // --- backward --------------------------------------------------------------------------------------------
 
-std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> backward_meta(const Tensor&, const Tensor& input,
-                                                          const Tensor& mean, const Tensor&,
-                                                          const Tensor& weight, const SymInt&,
-                                                          const SymInt& channels, const SymInt&,
+std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> backward_meta(const Tensor& grad, const Tensor& input,
+                                                          const Tensor& mean, const Tensor& rstd,
+                                                          const Tensor& weight, const SymInt& n,
+                                                          const SymInt& channels, const SymInt& pixels,
                                                           int64_t groups, Mask mask) {
+  const char* op = "native_group_norm_backward";
   check_groups(input, weight, Tensor(), channels, groups);
+  require(is_floating(input.dtype()), "\"GroupNormBackwardKernelImpl\" not implemented for '{}'",
+          dtype_name(input.dtype()));
+  check_dtype(op, "grad_out", grad, input.dtype());
+  check_parameter_types(op, input, {{"mean", mean}, {"rstd", rstd}});
+  check_parameter_types(op, input, {{"weight", weight}});
+  SymInt elements = n * channels * pixels;
+  check_numel(op, "grad_out", grad, elements);
+  check_numel(op, "input", input, elements);
+  check_numel(op, "mean", mean, n * groups);
+  check_numel(op, "rstd", rstd, n * groups);
   DType type = weight.defined() ? weight.dtype() : mean.dtype();
   std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> specs;
   if (mask[0]) std::get<0>(specs) = image_spec(input);

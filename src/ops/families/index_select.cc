@@ -90,6 +90,8 @@ Tensor scaled_source(const Tensor& source, const Scalar& alpha, const Tensor& ou
 }
 void index_add_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                     const Scalar& alpha, const Tensor& out) {
+  check_apart(out, index);
+  check_apart(out, source);
   NamedSlices named(out, normalize_dim(dim, self.dim()), index);
   Tensor from = scaled_source(source, alpha, out);
   if (!out.is_same(self)) copy_values(out, self);
@@ -123,7 +125,7 @@ WEFT_OPERATOR(index_select) = {
     .out = "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&index_select_meta>(),
-    .kernel = structured_exact<&index_select_meta, &index_select_into>(),
+    .kernel = structured_apart<&index_select_meta, &index_select_into, OutType::kExact>(),
     .vjp = {.saves = inputs(2) | sizes(0),
             .rule =
                 [](const Vjp& v) {

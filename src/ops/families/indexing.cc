@@ -430,7 +430,7 @@ WEFT_OPERATOR(index_tensor) = {
     .out = "aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&index_meta>(),
-    .kernel = plain<&index_kernel, OutType::kExact>(),
+    .kernel = plain_apart<&index_kernel, OutType::kExact>(),
     .vjp = {.saves = inputs(1) | sizes(0),
             .rule =
                 [](const Vjp& v) {

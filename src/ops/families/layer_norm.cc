@@ -1,5 +1,6 @@
 // Layer normalisation.
 #include "ops/cpu/layer_norm.h"
+#include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 
@@ -53,16 +54,12 @@ SymInts moment_sizes(const Tensor& input, SymIntSpan shape) {
   for (size_t i = sizes.size() - shape.size(); i < sizes.size(); ++i) sizes[i] = 1;
   return sizes;
 }
-DType moment_type(const Tensor& input, const Tensor& weight) {
-  return weight.defined() ? promote(input.dtype(), weight.dtype()) : input.dtype();
-}
-
 std::tuple<TensorSpec, TensorSpec, TensorSpec> layer_norm_meta(const Tensor& input, SymIntSpan shape,
                                                                const Tensor& weight, const Tensor& bias,
                                                                double) {
   check_layer_norm(input, shape, weight, bias);
   SymInts moments = moment_sizes(input, shape);
-  DType type = moment_type(input, weight);
+  DType type = check_parameter_types("native_layer_norm", input, {{"weight", weight}, {"bias", bias}});
   return {contiguous_spec(input.sizes(), input.dtype(), input.device()),
           contiguous_spec(moments, type, input.device()), contiguous_spec(moments, type, input.device())};
 }
@@ -88,10 +85,21 @@ void layer_norm_into(const Tensor& input, SymIntSpan shape, const Tensor& weight
   cpu::layer_norm(layer_norm_args(x, shape, w, b, mean.dtype(), eps), bytes(out), bytes(mean), bytes(rstd));
 }
 
-std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> layer_norm_backward_meta(const Tensor&, const Tensor& input,
-                                                                     SymIntSpan shape, const Tensor&,
-                                                                     const Tensor&, const Tensor& weight,
+std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> layer_norm_backward_meta(const Tensor& grad, const Tensor& input,
+                                                                     SymIntSpan shape, const Tensor& mean,
+                                                                     const Tensor& rstd, const Tensor& weight,
                                                                      const Tensor& bias, Mask mask) {
+  const char* op = "native_layer_norm_backward";
+  check_layer_norm(input, shape, weight, bias);
+  check_parameter_types(op, input, {{"weight", weight}, {"bias", bias}});
+  check_dtype(op, "grad_out", grad, input.dtype());
+  check_sizes(op, "grad_out", grad, input.sizes());
+  // A parameter that decided the type of the moments need not be among the arguments.
+  check_parameter_types(op, input, {{"mean", mean}, {"rstd", rstd}});
+  SymInt rows = 1;
+  for (const SymInt& size : moment_sizes(input, shape)) rows = rows * size;
+  check_numel(op, "mean", mean, rows);
+  check_numel(op, "rstd", rstd, rows);
   DType type = weight.defined() ? weight.dtype() : bias.defined() ? bias.dtype() : input.dtype();
   std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> specs;
   if (mask[0]) std::get<0>(specs) = contiguous_spec(input.sizes(), input.dtype(), input.device());

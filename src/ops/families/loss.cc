@@ -1,4 +1,5 @@
 // Losses.
+#include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 #include "weft/base/parallel.h"
@@ -23,6 +24,10 @@ void mse_into(const Tensor& self, const Tensor& target, int64_t reduction, const
   copy_values(out, reduction == kMean ? mean(squares) : sum(squares));
 }
 TensorSpec mse_backward_meta(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t) {
+  require(is_floating(self.dtype()) && !target.is_complex() && !grad.is_complex(),
+          "mse_loss_backward: result type Float can't be cast to the desired output type {}; the arguments "
+          "are {}, {} and {}",
+          dtype_name(self.dtype()), describe(grad), describe(self), describe(target));
   return pointwise_spec({&self, &target, &grad}, self.dtype());
 }
 void mse_backward_into(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction,
@@ -87,6 +92,7 @@ std::tuple<TensorSpec, TensorSpec> nll_meta(const Tensor& self, const Tensor& ta
   check_nll(self, target, weight, spatial);
   require(is_floating(self.dtype()), "\"nll_loss_out_frame\" not implemented for '{}'",
           dtype_name(self.dtype()));
+  if (weight.defined()) check_dtype(spatial ? "nll_loss2d" : "nll_loss", "weight", weight, self.dtype());
   bool whole = reduction == kNone && self.dim() > 1;
   return {contiguous_spec(whole ? target.sizes() : SymIntSpan(), self.dtype(), self.device()),
           contiguous_spec({}, self.dtype(), self.device())};
@@ -194,9 +200,24 @@ void nll_into(const Tensor& self, const Tensor& target, const Tensor& weight, in
 }
 
 template <bool spatial>
-TensorSpec nll_backward_meta(const Tensor&, const Tensor& self, const Tensor& target, const Tensor& weight,
-                             int64_t, const SymInt&, const Tensor&) {
+TensorSpec nll_backward_meta(const Tensor& grad, const Tensor& self, const Tensor& target,
+                             const Tensor& weight, int64_t reduction, const SymInt&,
+                             const Tensor& total_weight) {
+  const char* op = spatial ? "nll_loss2d_backward" : "nll_loss_backward";
   check_nll(self, target, weight, spatial);
+  require(is_floating(self.dtype()), "\"{}_out_frame\" not implemented for '{}'", op,
+          dtype_name(self.dtype()));
+  check_dtype(op, "grad_output", grad, self.dtype());
+  check_dtype(op, "total_weight", total_weight, self.dtype());
+  if (weight.defined()) check_dtype(op, "weight", weight, self.dtype());
+  check_numel(op, "total_weight", total_weight, 1);
+  if (reduction == kNone && self.dim() > 1) {
+    check_sizes(op, "grad_output", grad, target.sizes());
+  } else {
+    require(grad.dim() <= 1, "{}: Expected a single element grad_output tensor, but got: {}", op,
+            describe_sizes(grad.sizes()));
+    check_numel(op, "grad_output", grad, 1);
+  }
   return contiguous_spec(self.sizes(), self.dtype(), self.device());
 }
 void nll_backward_into(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
@@ -228,6 +249,19 @@ Tensor nll_loss2d_composite(const Tensor& self, const Tensor& target, const Tens
                             const SymInt& ignore) {
   return std::get<0>(nll_loss2d_forward(self, target, weight, reduction, ignore));
 }
+// Of [N, C, rest] the targets are [N, rest].
+void check_nd_target(const Tensor& self, const Tensor& target) {
+  if (target.dim() == 0 || !guard_or(self.sizes()[0] == target.sizes()[0], true))
+    fail("Expected input batch_size ({}) to match target batch_size ({}).", self.sizes()[0].to_string(),
+         target.dim() == 0 ? "0" : target.sizes()[0].to_string());
+  SymInts expected(self.sizes());
+  expected.erase(1);
+  bool fits = target.sizes().size() == expected.size();
+  for (size_t d = 0; fits && d < expected.size(); ++d)
+    fits = guard_or(target.sizes()[d] == expected[d], true);
+  if (!fits)
+    fail("Expected target size {}, got {}", describe_sizes(expected), describe_sizes(target.sizes()));
+}
 Tensor nll_loss_nd_composite(const Tensor& self, const Tensor& target, const Tensor& weight,
                              int64_t reduction, const SymInt& ignore) {
   require(self.dim() >= 1, "Expected 1 or more dimensions (got {})", self.dim());
@@ -235,6 +269,7 @@ Tensor nll_loss_nd_composite(const Tensor& self, const Tensor& target, const Ten
   if (self.dim() == 4) return nll_loss2d(self, target, weight, reduction, ignore);
   // Other ranks are seen as [N, C, 1, rest].
   SymInts sizes(self.sizes()), rest(target.sizes());
+  check_nd_target(self, target);
   SymInt inner = 1;
   for (size_t d = 2; d < sizes.size(); ++d) inner = inner * sizes[d];
   Tensor seen = reshape(self, {sizes[0], sizes[1], 1, inner}), labels = reshape(target, {sizes[0], 1, inner});
@@ -246,6 +281,12 @@ Tensor nll_loss_nd_composite(const Tensor& self, const Tensor& target, const Ten
 Tensor cross_entropy_of_probabilities(const Tensor& self, const Tensor& target, const Tensor& weight,
                                       int64_t reduction, double smoothing) {
   int64_t class_dim = self.dim() == 1 ? 0 : 1;
+  SymInt classes = self.size(class_dim);
+  if (weight.defined() && (weight.dim() != 1 || !guard_or(weight.numel() == classes, true)))
+    fail(
+        "cross_entropy: weight tensor should be defined either for all {} classes or no classes but got "
+        "weight tensor of shape: {}",
+        classes.to_string(), describe_sizes(weight.sizes()));
   Tensor input = log_softmax(self, class_dim);
   Tensor wanted = smoothing > 0 ? target * (1 - smoothing) +
                                       Scalar(smoothing / static_cast<double>(guard_int(self.size(class_dim))))

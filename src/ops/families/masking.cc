@@ -150,7 +150,7 @@ WEFT_OPERATOR(nonzero) = {
     .out = "aten::nonzero.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = kCounts | Traits::kNotDifferentiable,
     .meta = function<&nonzero_meta>(),
-    .kernel = plain<&nonzero_kernel, OutType::kExact>(),
+    .kernel = plain_apart<&nonzero_kernel, OutType::kExact>(),
     .samples =
         [] {
           return Samples{{"bool", {boolean({3, 4})}}, {"integers", {i64({5}, 0, 2)}}, {"scalar", {f64({})}}};
@@ -176,7 +176,7 @@ WEFT_OPERATOR(masked_select) = {
     .out = "aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = kCounts | Traits::kLinear,
     .meta = function<&masked_select_meta>(),
-    .kernel = plain<&masked_select_kernel, OutType::kExact>(),
+    .kernel = plain_apart<&masked_select_kernel, OutType::kExact>(),
     .vjp = {.saves = inputs(1) | sizes(0),
             .rule =
                 [](const Vjp& v) {

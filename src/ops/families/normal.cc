@@ -67,7 +67,8 @@ void deviation_into(double mean, const Tensor& std, const MaybeGenerator& genera
 }
 
 TensorSpec sized_meta(double, double std, SymIntSpan size, const MaybeGenerator&, MaybeType dtype,
-                      MaybeLayout, MaybeDevice device, MaybeBool) {
+                      MaybeLayout, MaybeDevice device, MaybeBool pin) {
+  require(!pin.value_or(false), "pin_memory: weft has no pinned memory; leave it out");
   check_deviation(std);
   return contiguous_spec(size, dtype.value_or(kFloat32), device.value_or(kCpu));
 }

@@ -1,5 +1,6 @@
 // Pooling over windows of two spatial dims.
 #include "ops/cpu/pooling.h"
+#include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/image.h"
 
@@ -46,11 +47,12 @@ SymInt pooled(const SymInt& in, const Window& w, size_t i) {
   return out;
 }
 
-void check_pool_input(const char* op, const Tensor& self) {
+// [N, C, H, W] or [C, H, W], of which the last `dims` are not empty.
+void check_pool_input(const char* op, const Tensor& self, int64_t dims = 3) {
   require(self.dim() == 3 || self.dim() == 4,
           "{}: expected 3D (unbatched) or 4D (batched) input, but got sizes: {}", op,
           describe_sizes(self.sizes()));
-  for (int64_t d = self.dim() - 3; d < self.dim(); ++d)
+  for (int64_t d = self.dim() - dims; d < self.dim(); ++d)
     require(!guard_or(self.size(d) == 0, false),
             "{}: Expected input to have non-zero size for non-batch dimensions, but got {}", op,
             describe_sizes(self.sizes()));
@@ -119,8 +121,16 @@ void max_pool_into(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan p
   copy_back(values, out);
   copy_back(places, indices);
 }
-TensorSpec max_pool_backward_meta(const Tensor&, const Tensor& self, IntSpan, IntSpan, IntSpan, IntSpan, bool,
-                                  const Tensor&) {
+TensorSpec max_pool_backward_meta(const Tensor& grad, const Tensor& self, IntSpan kernel, IntSpan stride,
+                                  IntSpan padding, IntSpan dilation, bool ceil, const Tensor& indices) {
+  const char* op = "max_pool2d_with_indices_backward";
+  SymInts sizes = pooled_sizes(op, self, window_of(op, kernel, stride, padding, dilation, ceil));
+  require(is_floating(self.dtype()), "\"max_pool2d_backward\" not implemented for '{}'",
+          dtype_name(self.dtype()));
+  check_dtype(op, "grad_output", grad, self.dtype());
+  check_dtype(op, "indices", indices, kInt64);
+  check_sizes(op, "grad_output", grad, sizes);
+  check_sizes(op, "indices", indices, sizes);
   return pooled_spec(self, SymInts(self.sizes()), self.dtype());
 }
 void max_pool_backward_into(const Tensor& grad, const Tensor& self, IntSpan, IntSpan, IntSpan, IntSpan, bool,
@@ -184,11 +194,15 @@ void average_backward_into(const cpu::PoolWindows& windows, const Tensor& grad, 
   copy_back(result, out);
 }
 
+// Of the integers only i64 has averages.
+void check_average_type(const char* op, const Tensor& self) {
+  require(is_floating(self.dtype()) || self.dtype() == kInt64, "\"{}\" not implemented for '{}'", op,
+          dtype_name(self.dtype()));
+}
 TensorSpec avg_pool_meta(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, bool ceil,
                          bool include_pad, MaybeInt divisor) {
   Average a = average_of(kernel, stride, padding, ceil, include_pad, divisor);
-  require(!self.is_complex() && self.dtype() != kBool, "\"avg_pool2d_out_frame\" not implemented for '{}'",
-          dtype_name(self.dtype()));
+  check_average_type("avg_pool2d", self);
   return pooled_spec(self, pooled_sizes("avg_pool2d", self, a.window), self.dtype());
 }
 void avg_pool_into(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, bool ceil,
@@ -196,8 +210,13 @@ void avg_pool_into(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan p
   average_into(windows_of(average_of(kernel, stride, padding, ceil, include_pad, divisor), self, out), self,
                out);
 }
-TensorSpec avg_pool_backward_meta(const Tensor&, const Tensor& self, IntSpan, IntSpan, IntSpan, bool, bool,
-                                  MaybeInt) {
+TensorSpec avg_pool_backward_meta(const Tensor& grad, const Tensor& self, IntSpan kernel, IntSpan stride,
+                                  IntSpan padding, bool ceil, bool include_pad, MaybeInt divisor) {
+  const char* op = "avg_pool2d_backward";
+  Average a = average_of(kernel, stride, padding, ceil, include_pad, divisor);
+  check_average_type(op, self);
+  check_dtype(op, "grad_output", grad, self.dtype());
+  check_sizes(op, "grad_output", grad, pooled_sizes(op, self, a.window));
   return pooled_spec(self, SymInts(self.sizes()), self.dtype());
 }
 void avg_pool_backward_into(const Tensor& grad, const Tensor& self, IntSpan kernel, IntSpan stride,
@@ -213,7 +232,7 @@ void avg_pool_backward_into(const Tensor& grad, const Tensor& self, IntSpan kern
 int64_t bin_start(int64_t i, int64_t bins, int64_t size) { return i * size / bins; }
 int64_t bin_end(int64_t i, int64_t bins, int64_t size) { return ((i + 1) * size + bins - 1) / bins; }
 TensorSpec adaptive_meta(const Tensor& self, SymIntSpan output_size) {
-  check_pool_input("adaptive_avg_pool2d", self);
+  check_pool_input("adaptive_avg_pool2d", self, 2);
   require(output_size.size() == 2, "adaptive_avg_pool2d: output_size must be 2, but got {}",
           output_size.size());
   require(is_floating(self.dtype()), "\"adaptive_avg_pool2d\" not implemented for '{}'",
@@ -236,7 +255,16 @@ cpu::PoolWindows bins_of(const Tensor& in, const Tensor& out) {
 void adaptive_into(const Tensor& self, SymIntSpan, const Tensor& out) {
   average_into(bins_of(self, out), self, out);
 }
-TensorSpec adaptive_backward_meta(const Tensor&, const Tensor& self) {
+TensorSpec adaptive_backward_meta(const Tensor& grad, const Tensor& self) {
+  const char* op = "adaptive_avg_pool2d_backward";
+  check_pool_input(op, self, 2);
+  check_pool_input(op, grad, 2);
+  require(is_floating(self.dtype()), "\"{}\" not implemented for '{}'", op, dtype_name(self.dtype()));
+  check_dtype(op, "grad_output", grad, self.dtype());
+  SymInts sizes(self.sizes());
+  for (int64_t d : {-2, -1})
+    if (grad.dim() == self.dim()) sizes[sizes.size() - static_cast<size_t>(-d)] = grad.size(d);
+  check_sizes(op, "grad_output", grad, sizes);
   return pooled_spec(self, SymInts(self.sizes()), self.dtype());
 }
 void adaptive_backward_into(const Tensor& grad, const Tensor& self, const Tensor& out) {

@@ -42,7 +42,11 @@ void bernoulli_tensor_into(const Tensor&, const Tensor& p, const MaybeGenerator&
 
 // --- dropout ---------------------------------------------------------------------------------------------
 
-std::tuple<TensorSpec, TensorSpec> native_dropout_meta(const Tensor& input, double, MaybeBool) {
+std::tuple<TensorSpec, TensorSpec> native_dropout_meta(const Tensor& input, double, MaybeBool train) {
+  bool scales = train.value_or(true) && !is_floating(input.dtype()) && !input.is_complex();
+  require(!scales || guard_or(input.numel() == 0, false),
+          "native_dropout: result type Float can't be cast to the desired output type {}; the input is {}",
+          dtype_name(input.dtype()), describe(input));
   return {pointwise_spec({&input}, input.dtype()), pointwise_spec({&input}, kBool)};
 }
 void native_dropout_into(const Tensor& input, double p, MaybeBool train, const Tensor& out,

@@ -1,5 +1,6 @@
 // Softmax and its logarithm.
 #include "ops/cpu/softmax.h"
+#include "ops/support/checks.h"
 #include "ops/support/family.h"
 
 namespace weft::ops {
@@ -35,14 +36,19 @@ void into_dense(const Tensor& out, F fill) {
 template <SoftmaxKind kind>
 struct Softmax {
   static constexpr const char* kName = kind == SoftmaxKind::kSoftmax ? "softmax" : "log_softmax";
+  // Nothing may be of any type.
+  static void check_type(const char* name, const char* suffix, const Tensor& t) {
+    require(is_floating(t.dtype()) || guard_or(t.numel() == 0, false),
+            "\"{}{}_lastdim_kernel_impl\" not implemented for '{}'", name, suffix, dtype_name(t.dtype()));
+  }
   static TensorSpec meta(const Tensor& self, int64_t dim, bool half_to_float) {
     normalize_dim(dim, self.dim());
-    require(is_floating(self.dtype()), "\"{}_lastdim_kernel_impl\" not implemented for '{}'", kName,
-            dtype_name(self.dtype()));
+    check_type(kName, "", self);
     require(!half_to_float, "{} with half to float conversion is not supported on CPU", kName);
     return contiguous_spec(self.sizes(), self.dtype(), self.device());
   }
   static void into(const Tensor& self, int64_t dim, bool, const Tensor& out) {
+    if (self.plain_numel() == 0) return;
     Tensor in = dense(self, self.dtype());
     into_dense(out, [&](const Tensor& memory) {
       cpu::softmax(kind, shape_around(self, dim), static_cast<const char*>(in.raw_data()), in.dtype(),
@@ -50,10 +56,18 @@ struct Softmax {
     });
   }
   static TensorSpec backward_meta(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
+    const char* op = kind == SoftmaxKind::kSoftmax ? "_softmax_backward_data" : "_log_softmax_backward_data";
     normalize_dim(dim, grad.dim());
-    return contiguous_spec(output.sizes(), input_dtype, grad.device());
+    check_sizes(op, "grad_output", grad, output.sizes());
+    check_dtype(op, "grad_output", grad, output.dtype());
+    check_type(kName, "_backward", output);
+    require(input_dtype == grad.dtype() || input_dtype != kFloat16,
+            "{} with half to float conversion is not supported on CPU", op);
+    // As in PyTorch, the gradient decides: another input_dtype has no effect.
+    return contiguous_spec(output.sizes(), grad.dtype(), grad.device());
   }
   static void backward_into(const Tensor& grad, const Tensor& output, int64_t dim, DType, const Tensor& out) {
+    if (output.plain_numel() == 0) return;
     Tensor g = dense(grad, output.dtype()), y = dense(output, output.dtype());
     into_dense(out, [&](const Tensor& memory) {
       cpu::softmax_backward(kind, shape_around(output, dim), static_cast<const char*>(g.raw_data()),

@@ -1,34 +1,15 @@
 // Operators that change which memory a tensor looks at, and how much of it there is.
 #include "ops/support/family.h"
+#include "ops/support/view_geometry.h"
 
 namespace weft::ops {
 namespace {
 
 using Format = std::optional<MemoryFormat>;
 
-// The bytes that a tensor of this geometry reaches over; an error when there is no such number.
-size_t reach(SymIntSpan sizes, SymIntSpan strides, const SymInt& offset, DType dtype) {
-  int64_t last = offset.plain(), bytes = 0;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    require(sizes[d].plain() >= 0, "Trying to create tensor with negative dimension {}: {}", sizes[d].plain(),
-            describe_sizes(sizes));
-    if (sizes[d].plain() == 0) return 0;
-  }
-  bool overflows = false;
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    int64_t step = 0;
-    overflows |= __builtin_mul_overflow(sizes[d].plain() - 1, strides[d].plain(), &step);
-    overflows |= __builtin_add_overflow(last, step, &last);
-  }
-  overflows |= __builtin_mul_overflow(last + 1, static_cast<int64_t>(item_size(dtype)), &bytes);
-  require(!overflows, "Storage size calculation overflowed with sizes={} and strides={}",
-          describe_sizes(sizes), describe_sizes(strides));
-  return static_cast<size_t>(bytes);
-}
-
 void grow(const Tensor& self, SymIntSpan sizes, SymIntSpan strides) {
   if (self.is_symbolic() || !sizes.is_plain()) return;  // without memory
-  size_t bytes = reach(sizes, strides, self.storage_offset(), self.dtype());
+  size_t bytes = reached_bytes(sizes, strides, self.storage_offset(), self.dtype());
   if (bytes > self.storage()->bytes()) self.storage()->resize(bytes);
 }
 
@@ -90,9 +71,9 @@ const Tensor& set_placed(const Tensor& self, const Tensor& source, const SymInt&
                          SymIntSpan stride) {
   SymInts strides = stride.empty() ? contiguous_strides(size) : SymInts(stride);
   require(strides.size() == size.size(), "set_: {} sizes but {} strides", size.size(), strides.size());
-  if (!offset.is_symbolic() && size.is_plain() && !source.is_symbolic()) {
+  if (!offset.is_symbolic() && size.is_plain() && SymIntSpan(strides).is_plain() && !source.is_symbolic()) {
     require(offset.plain() >= 0, "set_: the storage offset is negative: {}", offset.plain());
-    size_t bytes = reach(size, strides, offset, self.dtype());
+    size_t bytes = reached_bytes(size, strides, offset, self.dtype());
     if (bytes > source.storage()->bytes()) source.storage()->resize(bytes);
   }
   set_inplace(self, source);

@@ -1,4 +1,5 @@
 // Views of a part: select, slice, split, unbind, diagonal, with the operators that put a part back.
+#include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 #include "ops/support/view_geometry.h"
@@ -180,32 +181,48 @@ TensorSpec diagonal_scatter_meta(const Tensor& self, const Tensor&, int64_t, int
 
 // Zeros of `sizes` with the gradient in the part that the forward view read.
 template <typename View>
-Tensor zeros_with(const Tensor& grad, SymIntSpan sizes, View view) {
-  Tensor result = allocate_contiguous(sizes, grad.dtype(), grad.device());
+Tensor zeros_with(const char* op, const Tensor& grad, SymIntSpan sizes, View view) {
+  Tensor result = allocate_contiguous(sizes, grad.dtype(), grad.device()), part = view(result);
+  check_expandable(op, "grad_output", grad, part.sizes());
   fill_values(result, 0);
-  copy_values(view(result), grad);
+  copy_values(part, grad);
   return result;
 }
-Tensor select_backward_kernel(const Tensor& grad, SymIntSpan sizes, int64_t dim, const SymInt& index) {
-  return zeros_with(grad, sizes, [&](const Tensor& t) { return select_kernel(t, dim, index); });
+// The sizes of what a view picks from a tensor of `sizes`: the view itself answers, on nothing but geometry.
+template <typename View>
+TensorSpec part_gradient_spec(const char* op, const Tensor& grad, SymIntSpan sizes, View view) {
+  TensorSpec spec = contiguous_spec(sizes, grad.dtype(), grad.device());
+  Tensor whole = allocate(contiguous_spec(sizes, grad.dtype(), kMeta));
+  check_expandable(op, "grad_output", grad, view(whole).sizes());
+  return spec;
 }
-TensorSpec select_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t, const SymInt&) {
-  return contiguous_spec(sizes, grad.dtype(), grad.device());
+TensorSpec select_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t dim, const SymInt& index) {
+  return part_gradient_spec("select_backward", grad, sizes,
+                            [&](const Tensor& t) { return select_kernel(t, dim, index); });
+}
+Tensor select_backward_kernel(const Tensor& grad, SymIntSpan sizes, int64_t dim, const SymInt& index) {
+  return zeros_with("select_backward", grad, sizes,
+                    [&](const Tensor& t) { return select_kernel(t, dim, index); });
+}
+TensorSpec slice_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t dim, const SymInt& start,
+                               const SymInt& end, const SymInt& step) {
+  return part_gradient_spec("slice_backward", grad, sizes,
+                            [&](const Tensor& t) { return slice_kernel(t, dim, start, end, step); });
 }
 Tensor slice_backward_kernel(const Tensor& grad, SymIntSpan sizes, int64_t dim, const SymInt& start,
                              const SymInt& end, const SymInt& step) {
-  return zeros_with(grad, sizes, [&](const Tensor& t) { return slice_kernel(t, dim, start, end, step); });
+  return zeros_with("slice_backward", grad, sizes,
+                    [&](const Tensor& t) { return slice_kernel(t, dim, start, end, step); });
 }
-TensorSpec slice_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t, const SymInt&, const SymInt&,
-                               const SymInt&) {
-  return contiguous_spec(sizes, grad.dtype(), grad.device());
+TensorSpec diagonal_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t offset, int64_t dim1,
+                                  int64_t dim2) {
+  return part_gradient_spec("diagonal_backward", grad, sizes,
+                            [&](const Tensor& t) { return diagonal_kernel(t, offset, dim1, dim2); });
 }
 Tensor diagonal_backward_kernel(const Tensor& grad, SymIntSpan sizes, int64_t offset, int64_t dim1,
                                 int64_t dim2) {
-  return zeros_with(grad, sizes, [&](const Tensor& t) { return diagonal_kernel(t, offset, dim1, dim2); });
-}
-TensorSpec diagonal_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t, int64_t, int64_t) {
-  return contiguous_spec(sizes, grad.dtype(), grad.device());
+  return zeros_with("diagonal_backward", grad, sizes,
+                    [&](const Tensor& t) { return diagonal_kernel(t, offset, dim1, dim2); });
 }
 
 // The gradient of a list of parts: the parts joined again, zeros for parts without one.

@@ -1,5 +1,6 @@
 #include "ops/support/pointwise.h"
 
+#include "ops/support/dense.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -83,6 +84,23 @@ void run_pointwise2(const cpu::PointwiseKernel& kernel, DType compute, const Ten
   operands.add(out1);
   for (const Tensor* input : inputs) operands.add(*input);
   cpu::run_pointwise(kernel, compute, operands.get(), operands.sizes(), params);
+}
+
+void run_division(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out, const Tensor& self,
+                  const Tensor& other) {
+  bool overwrites = out.storage() == self.storage() || out.storage() == other.storage();
+  if (overwrites && is_integral(compute)) {
+    // As the kernel sees them: a number may become 0 in the type that computes.
+    Tensor divisors = dense_as(other, compute);
+    visit_dtype(compute, [&]<typename T>() {
+      const T* values = static_cast<const T*>(divisors.raw_data());
+      bool has_zero = false;
+      for (int64_t i = 0, n = divisors.plain_numel(); i < n; ++i) has_zero |= values[i] == T(0);
+      require(!has_zero || out.plain_numel() == 0, "ZeroDivisionError: {}: an integer was divided by zero",
+              kernel.name);
+    });
+  }
+  run_pointwise(kernel, compute, out, {&self, &other});
 }
 
 cpu::ParamValue param_of(const Scalar& number, DType compute) {

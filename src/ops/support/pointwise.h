@@ -12,6 +12,14 @@ namespace weft {
 // Computes `out = kernel(inputs)`, broadcasting and converting.
 void run_pointwise(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
                    std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params = {});
+// `out = kernel(self, other)` for a kernel that divides. Where integers are written over what is divided, the
+// divisors are looked at before: an error leaves everything as it was.
+void run_division(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out, const Tensor& self,
+                  const Tensor& other);
+inline bool divides_integers(const cpu::PointwiseKernel& kernel) {
+  return &kernel == &cpu::kDivFloor || &kernel == &cpu::kDivTrunc || &kernel == &cpu::kRemainder ||
+         &kernel == &cpu::kFmod;
+}
 // The same with two results.
 void run_pointwise2(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out0, const Tensor& out1,
                     std::initializer_list<const Tensor*> inputs,
@@ -65,6 +73,7 @@ struct Binary {
     return pointwise_spec({&self, &other}, kernel.result_dtype(compute(self, other)));
   }
   static void into(const Tensor& self, const Tensor& other, const Tensor& out) {
+    if (divides_integers(kernel)) return run_division(kernel, compute(self, other), out, self, other);
     run_pointwise(kernel, compute(self, other), out, {&self, &other});
   }
   static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }

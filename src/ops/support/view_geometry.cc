@@ -134,4 +134,29 @@ SliceRange slice_range(const SymInt& size, const std::optional<SymInt>& start,
   return {first, floor_div(last - first + step - 1, step)};
 }
 
+size_t reached_bytes(SymIntSpan sizes, SymIntSpan strides, const SymInt& offset, DType dtype) {
+  require(offset.plain() >= 0, "Tensor: invalid storage offset {}", offset.plain());
+  bool empty = false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    require(sizes[d].plain() >= 0, "Trying to create tensor with negative dimension {}: {}", sizes[d].plain(),
+            describe_sizes(sizes));
+    require(strides[d].plain() >= 0,
+            "as_strided: Negative strides are not supported at the moment, got strides: {}",
+            describe_sizes(strides));
+    empty |= sizes[d].plain() == 0;
+  }
+  if (empty) return 0;
+  int64_t end = 0, bytes = 0;
+  bool overflows = __builtin_add_overflow(offset.plain(), int64_t{1}, &end);
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    int64_t reach = 0;
+    overflows |= __builtin_mul_overflow(sizes[d].plain() - 1, strides[d].plain(), &reach);
+    overflows |= __builtin_add_overflow(end, reach, &end);
+  }
+  overflows |= __builtin_mul_overflow(end, int64_t{item_size(dtype)}, &bytes);
+  require(!overflows, "Storage size calculation overflowed with sizes={} and strides={}",
+          describe_sizes(sizes), describe_sizes(strides));
+  return static_cast<size_t>(bytes);
+}
+
 }  // namespace weft

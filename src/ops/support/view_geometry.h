@@ -18,4 +18,8 @@ struct SliceRange {
 SliceRange slice_range(const SymInt& size, const std::optional<SymInt>& start,
                        const std::optional<SymInt>& end, const SymInt& step);
 
+// The bytes from the start of a storage to the end of the last element of this geometry, 0 where it has none.
+// An error for negative sizes and strides, and where there is no such number.
+size_t reached_bytes(SymIntSpan sizes, SymIntSpan strides, const SymInt& offset, DType dtype);
+
 }  // namespace weft

@@ -1,0 +1,120 @@
+// Arguments that PyTorch refuses, in its words, and those it takes that look odd.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "support/expect_error.h"
+#include "support/tensors.h"
+
+namespace weft {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::values;
+
+// --- reaching over memory --------------------------------------------------------------------------------
+
+TEST(AsStrided, RefusesStridesWhoseReachIsNoNumber) {
+  const int64_t s = 6148914691236517206, huge = std::numeric_limits<int64_t>::max();
+  Tensor x = zeros({100});
+  constexpr const char* overflowed = "Storage size calculation overflowed with sizes=[2, 2, 2]";
+  EXPECT_USER_ERROR(as_strided(x, {2, 2, 2}, {s, s, s}, 0), overflowed);
+  EXPECT_USER_ERROR(x.as_strided_({2, 2, 2}, {s, s, s}, 0), overflowed);
+  EXPECT_USER_ERROR(as_strided_scatter(x, ones({2, 2, 2}), {2, 2, 2}, {s, s, s}, 0), overflowed);
+  EXPECT_USER_ERROR(zeros({1}).set_(x, 0, {2, 2, 2}, {s, s, s}), overflowed);
+  EXPECT_USER_ERROR(as_strided(x, {2}, {huge}, huge), "Storage size calculation overflowed");
+  EXPECT_USER_ERROR(as_strided(x, {1}, {1}, huge), "Storage size calculation overflowed");
+  EXPECT_USER_ERROR(as_strided(x, {2, 2}, {100, 1}, 0), "requiring a storage size of 408 are out of bounds");
+  EXPECT_EQ(as_strided(x, {0, 2}, {huge, huge}, 0).plain_numel(), 0);
+}
+
+TEST(Set, RefusesNegativeStrides) {
+  EXPECT_USER_ERROR(zeros({1}).set_(zeros({4}), 0, {2}, {-1}), "Negative strides are not supported");
+}
+
+// --- losses ----------------------------------------------------------------------------------------------
+
+TEST(CrossEntropy, RefusesTargetsOfAnotherShape) {
+  EXPECT_USER_ERROR(cross_entropy_loss(ones({2, 3, 2}), zeros({2, 1, 2}, kInt64)),
+                    "Expected target size [2, 2], got [2, 1, 2]");
+  EXPECT_USER_ERROR(cross_entropy_loss(ones({2, 3, 2, 2, 2}), zeros({2, 2, 4}, kInt64)),
+                    "Expected target size [2, 2, 2, 2], got [2, 2, 4]");
+  EXPECT_USER_ERROR(nll_loss_nd(ones({2, 3, 2}), zeros({3, 2}, kInt64)),
+                    "Expected input batch_size (2) to match target batch_size (3).");
+  EXPECT_USER_ERROR(nll_loss_nd(ones({2, 3, 2}), zeros({}, kInt64)),
+                    "Expected input batch_size (2) to match target batch_size (0).");
+}
+
+TEST(CrossEntropy, RefusesAWeightThatIsNoVectorOfClasses) {
+  constexpr const char* words = "weight tensor should be defined either for all 3 classes or no classes";
+  EXPECT_USER_ERROR(cross_entropy_loss(ones({2, 3}), ones({2, 3}), full({}, 1.)), words);
+  EXPECT_USER_ERROR(cross_entropy_loss(ones({2, 3}), ones({2, 3}), ones({1, 3})), words);
+  EXPECT_USER_ERROR(cross_entropy_loss(ones({2, 3}), zeros({2}, kInt64), full({}, 1.)), words);
+}
+
+// --- pooling ---------------------------------------------------------------------------------------------
+
+TEST(AdaptivePool, TakesNoChannels) {
+  EXPECT_EQ(describe(adaptive_avg_pool2d(zeros({1, 0, 4, 3}), {2, 2})).str(), "f32[1, 0, 2, 2]");
+  EXPECT_USER_ERROR(adaptive_avg_pool2d(zeros({1, 2, 0, 3}), {2, 2}),
+                    "non-zero size for non-batch dimensions");
+  EXPECT_USER_ERROR(avg_pool2d(zeros({1, 0, 4, 4}), {2, 2}), "non-zero size for non-batch dimensions");
+}
+
+TEST(AveragePool, KnowsOneTypeOfIntegers) {
+  for (DType type : {kUInt8, kInt8, kInt16, kInt32, kBool, kComplex64})
+    EXPECT_USER_ERROR(avg_pool2d(ones({1, 1, 4, 4}, type), {2, 2}), "\"avg_pool2d\" not implemented for");
+  EXPECT_THAT(values(avg_pool2d(full({1, 1, 2, 2}, 3, kInt64), {2, 2})), ElementsAre(3));
+}
+
+TEST(MaxPool, OfPaddingAloneIsTheLowestNumberOfTheType) {
+  auto lowest = [](DType type) {
+    return max_pool2d(ones({1, 1, 2, 2}, type), {2, 2}, {2, 2}, {1, 1}, {3, 3}, true).item().to_double();
+  };
+  EXPECT_EQ(lowest(kUInt8), 0);
+  EXPECT_EQ(lowest(kInt8), -128);
+  EXPECT_EQ(lowest(kInt16), -32768);
+  EXPECT_EQ(lowest(kInt32), -2147483648.0);
+  EXPECT_EQ(lowest(kInt64), -9223372036854775808.0);
+  EXPECT_EQ(lowest(kFloat32), -std::numeric_limits<double>::infinity());
+}
+
+// --- types and options -----------------------------------------------------------------------------------
+
+TEST(Clamp, OfTruthValuesBetweenTwoIsRefused) {
+  Tensor b = ones({2}, kBool);
+  EXPECT_USER_ERROR(clamp(b, b, b), "\"clamp_cpu\" not implemented for 'bool'");
+  EXPECT_THAT(values(clamp(b, zeros({2}, kInt64), b)), ElementsAre(1, 1));
+  EXPECT_EQ(clamp(b, b).dtype(), kBool);
+}
+
+TEST(NativeDropout, OfIntegersIsRefusedInTrainingOnly) {
+  for (DType type : {kBool, kInt64})
+    EXPECT_USER_ERROR(native_dropout(ones({4}, type), 0.5, true), "result type Float can't be cast");
+  EXPECT_THAT(values(std::get<0>(native_dropout(ones({2}, kInt64), 0.5, false))), ElementsAre(1, 1));
+}
+
+TEST(Softmax, OfNothingTakesAnyType) {
+  for (DType type : {kInt64, kBool, kComplex64}) {
+    EXPECT_EQ(_softmax(zeros({0, 3}, type), 1, false).dtype(), type);
+    EXPECT_EQ(_log_softmax(zeros({3, 0}, type), 1, false).dtype(), type);
+    EXPECT_EQ(_softmax_backward_data(zeros({0, 3}, type), zeros({0, 3}, type), 1, type).dtype(), type);
+  }
+  EXPECT_USER_ERROR(_softmax(zeros({1, 3}, kInt64), 1, false),
+                    "\"softmax_lastdim_kernel_impl\" not implemented");
+}
+
+TEST(PinnedMemory, IsRefusedByFactoriesOfRandomNumbersToo) {
+  constexpr const char* words = "weft has no pinned memory";
+  Tensor x = zeros({2});
+  EXPECT_USER_ERROR(rand({2}, {}, {}, {}, true), words);
+  EXPECT_USER_ERROR(randn({2}, {}, {}, {}, true), words);
+  EXPECT_USER_ERROR(randint(3, {2}, {}, {}, {}, true), words);
+  EXPECT_USER_ERROR(rand_like(x, {}, {}, {}, true), words);
+  EXPECT_USER_ERROR(randn_like(x, {}, {}, {}, true), words);
+  EXPECT_USER_ERROR(randint_like(x, 3, {}, {}, {}, true), words);
+}
+
+}  // namespace
+}  // namespace weft
