@@ -1,5 +1,6 @@
 // Memory seen with any sizes and strides, and its transposes.
 #include "ops/support/family.h"
+#include "ops/support/preserved_copy.h"
 #include "ops/support/view_geometry.h"
 #include "ops/view_replay.h"
 
@@ -39,9 +40,9 @@ Tensor as_strided_inverse(const Tensor& base, const Tensor& mutated, SymIntSpan 
 
 Tensor as_strided_scatter_kernel(const Tensor& self, const Tensor& src, SymIntSpan size, SymIntSpan stride,
                                  const std::optional<SymInt>& offset) {
-  Tensor result = allocate({self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)});
-  copy_values(result, self);
+  Tensor result = preserved_copy(self);
   Tensor target = as_strided_kernel(result, size, stride, offset);
+  check_no_internal_overlap(target);
   require(same_sizes(target.sizes(), src.sizes()),
           "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
           describe_sizes(src.sizes()), describe_sizes(target.sizes()));
@@ -50,7 +51,7 @@ Tensor as_strided_scatter_kernel(const Tensor& self, const Tensor& src, SymIntSp
 }
 TensorSpec as_strided_scatter_meta(const Tensor& self, const Tensor&, SymIntSpan, SymIntSpan,
                                    const std::optional<SymInt>&) {
-  return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
+  return preserved_copy_spec(self);
 }
 
 // Calls f(element number, position) for each element of a strided geometry, row-major.
@@ -187,7 +188,7 @@ WEFT_OPERATOR(as_strided_scatter) = {
         "storage_offset=None, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kNotBatchable,
     .meta = function<&as_strided_scatter_meta>(),
-    .kernel = plain<&as_strided_scatter_kernel>(),
+    .kernel = plain<&as_strided_scatter_kernel, OutType::kExact>(),
     .vjp = {.saves = sizes(0),
             .rule =
                 [](const Vjp& v) {

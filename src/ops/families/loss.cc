@@ -390,7 +390,7 @@ WEFT_OPERATOR(nll_loss_forward) = {
         "ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
     .traits = Traits::kAutocastWide,
     .meta = function<&nll_meta<false>>(),
-    .kernel = structured<&nll_meta<false>, &nll_into>(),
+    .kernel = structured_exact<&nll_meta<false>, &nll_into>(),
     .vjp = {.saves = inputs(0, 1, 2) | outputs(1),
             .rule =
                 nll_vjp<static_cast<Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -408,7 +408,7 @@ WEFT_OPERATOR(nll_loss_backward) = {
         "aten::nll_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, "
         "int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> Tensor(a!)",
     .meta = function<&nll_backward_meta<false>>(),
-    .kernel = structured<&nll_backward_meta<false>, &nll_backward_into>(),
+    .kernel = structured_exact<&nll_backward_meta<false>, &nll_backward_into>(),
     .vjp = {.saves = inputs(2, 3, 6),
             .rule = nll_backward_vjp<static_cast<std::tuple<Tensor, Tensor> (*)(
                 const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&)>(&nll_loss_forward)>},
@@ -428,7 +428,7 @@ WEFT_OPERATOR(nll_loss2d_forward) = {
         "ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
     .traits = Traits::kAutocastWide,
     .meta = function<&nll_meta<true>>(),
-    .kernel = structured<&nll_meta<true>, &nll_into>(),
+    .kernel = structured_exact<&nll_meta<true>, &nll_into>(),
     .vjp = {.saves = inputs(0, 1, 2) | outputs(1),
             .rule =
                 nll_vjp<static_cast<Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -447,7 +447,7 @@ WEFT_OPERATOR(nll_loss2d_backward) = {
         "weight, int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> "
         "Tensor(a!)",
     .meta = function<&nll_backward_meta<true>>(),
-    .kernel = structured<&nll_backward_meta<true>, &nll_backward_into>(),
+    .kernel = structured_exact<&nll_backward_meta<true>, &nll_backward_into>(),
     .vjp = {.saves = inputs(2, 3, 6),
             .rule = nll_backward_vjp<static_cast<std::tuple<Tensor, Tensor> (*)(
                 const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&)>(&nll_loss2d_forward)>},
@@ -466,7 +466,7 @@ WEFT_OPERATOR(nll_loss) = {
     .out =
         "aten::nll_loss.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
         "ignore_index=-100, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite<&nll_loss_composite>(),
+    .composite = composite_exact<&nll_loss_composite>(),
     .samples = nll_samples,
 };
 
@@ -477,7 +477,7 @@ WEFT_OPERATOR(nll_loss2d) = {
     .out =
         "aten::nll_loss2d.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
         "ignore_index=-100, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite<&nll_loss2d_composite>(),
+    .composite = composite_exact<&nll_loss2d_composite>(),
     .samples = nll2d_samples,
 };
 

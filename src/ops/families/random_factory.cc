@@ -18,22 +18,25 @@ struct Normal {
   static void draw(const Tensor& out, const MaybeGenerator& generator) { draw_normal(out, 0, 1, generator); }
 };
 
-TensorSpec sized(SymIntSpan size, MaybeType dtype, MaybeLayout, MaybeDevice device, MaybeBool) {
+void refuse_pinned(const MaybeBool& pin) {
+  require(!pin.value_or(false), "pin_memory: weft has no pinned memory; leave it out");
+}
+TensorSpec sized(SymIntSpan size, MaybeType dtype, MaybeLayout, MaybeDevice device, MaybeBool pin) {
+  refuse_pinned(pin);
   return contiguous_spec(size, dtype.value_or(kFloat32), device.value_or(kCpu));
 }
-TensorSpec like(const Tensor& self, MaybeType dtype, MaybeLayout, MaybeDevice device, MaybeBool,
+TensorSpec like(const Tensor& self, MaybeType dtype, MaybeLayout, MaybeDevice device, MaybeBool pin,
                 MaybeFormat format) {
+  refuse_pinned(pin);
   MemoryFormat wanted = format.value_or(MemoryFormat::kPreserve);
   return {
       dtype.value_or(self.dtype()), device.value_or(self.device()), SymInts(self.sizes()),
       wanted == MemoryFormat::kPreserve ? preserved_strides(self) : strides_of_format(self.sizes(), wanted)};
 }
 // The type and device of a result that is written into `out` are its own.
-const Tensor& resized(TensorSpec spec, const Tensor& out) {
+const Tensor& resized(const TensorSpec& spec, const Tensor& out) {
   check_no_internal_overlap(out);
-  spec.dtype = out.dtype();
-  spec.device = out.device();
-  prepare_out(spec, out);
+  prepare_out(contiguous_spec(spec.sizes, out.dtype(), out.device()), out);
   return out;
 }
 
