@@ -231,7 +231,7 @@ SymInts strides_of_format(SymIntSpan sizes, MemoryFormat format) {
   SymInt running = 1;
   for (size_t d : channels_last_order(sizes.size())) {
     strides[d] = running;
-    running = running * (d == 0 ? SymInt(1) : max(sizes[d], SymInt(1)));
+    if (d != 0) running = running * sizes[d];
   }
   return strides;
 }

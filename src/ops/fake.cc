@@ -41,12 +41,18 @@ Value inplace_meta(const Operator& op, Args args) {
 
 Value out_meta(const Operator& op, Args args) {
   dispatch::OutCall call = dispatch::split_out_call(op, args);
+  // A type that the call names must be the target's; where it names none, that of the target counts.
+  bool is_exact = op.def().kernel.out_type_is_exact;
+  if (std::optional<size_t> at = op.schema().argument_index("dtype"); at && !is_exact) {
+    is_exact = !args[*at].is_none();
+    if (!is_exact)
+      call.inputs[*op.functional().schema().argument_index("dtype")] = call.targets[0].tensor_ref().dtype();
+  }
   Value result = functional_meta(op, call.inputs);
   for (size_t i = 0; i < call.targets.size(); ++i) {
     const Value& made = result.is_sequence() ? result.elements()[i] : result;
     if (made.is_none()) continue;  // not asked for
-    if (op.def().kernel.out_type_is_exact)
-      check_out_type(OutType::kExact, spec_of(made.to_tensor()), call.targets[i].to_tensor());
+    if (is_exact) check_out_type(OutType::kExact, spec_of(made.to_tensor()), call.targets[i].to_tensor());
     prepare_out(spec_of(made.to_tensor()), call.targets[i].to_tensor());
   }
   return call.result();

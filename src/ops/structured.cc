@@ -117,16 +117,20 @@ void check_apart(const Tensor& written, const Tensor& read) {
   if (may_overlap(written, read)) require_not_both_dense(written, read);
 }
 
+bool repeats_elements(const Tensor& tensor) {
+  if (tensor.is_symbolic() || tensor.is_contiguous()) return false;
+  for (int64_t d = 0; d < tensor.dim(); ++d)
+    if (tensor.plain_strides()[static_cast<size_t>(d)] == 0 &&
+        tensor.plain_sizes()[static_cast<size_t>(d)] > 1)
+      return true;
+  return false;
+}
+
 void check_no_internal_overlap(const Tensor& written) {
-  if (written.is_symbolic() || written.is_contiguous()) return;
-  for (int64_t d = 0; d < written.dim(); ++d) {
-    bool repeats = written.plain_strides()[static_cast<size_t>(d)] == 0 &&
-                   written.plain_sizes()[static_cast<size_t>(d)] > 1;
-    require(!repeats,
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-            "location. "
-            "Please clone() the tensor before performing the operation.");
-  }
+  require(!repeats_elements(written),
+          "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+          "location. "
+          "Please clone() the tensor before performing the operation.");
 }
 
 Tensor kept_target(const Tensor& self, bool is_recorded) {
@@ -138,7 +142,8 @@ const Tensor& copy_composed_inplace(const Tensor& self, const Tensor& result) {
   return copy_(self, result);
 }
 
-const Tensor& copy_composed_out(const Tensor& out, const Tensor& result) {
+const Tensor& copy_composed_out(OutType rule, const Tensor& out, const Tensor& result) {
+  check_out_type(rule, {result.dtype(), result.device(), {}, {}}, out);
   prepare_out({result.dtype(), result.device(), SymInts(result.sizes()), contiguous_strides(result.sizes())},
               out);
   return copy_(out, result);

@@ -30,11 +30,16 @@ class PreparedOut {
 // Whether an out= tensor may have another type than the result, which is then converted.
 enum class OutType : uint8_t { kConverted, kExact };
 void check_out_type(OutType rule, const TensorSpec& spec, const Tensor& out);
+// Whether several elements of an in-place target may share memory (an expanded tensor): they may where the
+// kernel writes one value, or writes without reading.
+enum class Target : uint8_t { kDistinct, kMayRepeat };
 // An error when two elements of `written` share memory, or when `written` and `read` overlap in part.
 void check_overlap(const Tensor& written, const Tensor& read);
 void check_no_internal_overlap(const Tensor& written);
 // An error when they share memory, all of it or a part.
 void check_apart(const Tensor& written, const Tensor& read);
+// Whether several elements of `tensor` share memory because a stride is 0.
+bool repeats_elements(const Tensor& tensor);
 // Whether `a` and `b` share any memory without being the same elements in the same places.
 bool may_overlap(const Tensor& a, const Tensor& b);
 // Copies values, converting the type; sizes must agree. No layers.
@@ -45,7 +50,7 @@ void copy_values(const Tensor& target, const Tensor& source);
 Tensor kept_target(const Tensor& self, bool is_recorded);
 // Ends of composite in-place and out= forms: checks, then `copy_`, which every layer sees.
 const Tensor& copy_composed_inplace(const Tensor& self, const Tensor& result);
-const Tensor& copy_composed_out(const Tensor& out, const Tensor& result);
+const Tensor& copy_composed_out(OutType rule, const Tensor& out, const Tensor& result);
 
 namespace structured_detail {
 
@@ -85,12 +90,13 @@ bool requires_grad(const T& argument) {
   return false;
 }
 
-template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, typename Signature = decltype(meta)>
+template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, Target repeats,
+          typename Signature = decltype(meta)>
 struct Forms;
 
 // One result.
-template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, typename... A>
-struct Forms<meta, into, aliasing_is_safe, out_type, TensorSpec (*)(A...)> {
+template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, Target repeats, typename... A>
+struct Forms<meta, into, aliasing_is_safe, out_type, repeats, TensorSpec (*)(A...)> {
   static Tensor functional(A... args) {
     Tensor out = allocate(meta(args...));
     into(args..., out);
@@ -108,7 +114,7 @@ struct Forms<meta, into, aliasing_is_safe, out_type, TensorSpec (*)(A...)> {
     const Tensor& self = std::get<0>(std::tie(args...));
     TensorSpec spec = meta(args...);
     check_inplace(spec, self);
-    check_no_internal_overlap(self);
+    if constexpr (repeats == Target::kDistinct) check_no_internal_overlap(self);
     (check_overlap_with(self, args), ...);
     write(spec, self, args...);
     return self;
@@ -137,8 +143,9 @@ template <typename S>
 using TensorOf = Tensor;
 
 // Several results.
-template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, typename... S, typename... A>
-struct Forms<meta, into, aliasing_is_safe, out_type, std::tuple<S...> (*)(A...)> {
+template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, Target repeats, typename... S,
+          typename... A>
+struct Forms<meta, into, aliasing_is_safe, out_type, repeats, std::tuple<S...> (*)(A...)> {
   using Results = std::tuple<TensorOf<S>...>;
   static Results functional(A... args) {
     return std::apply(
@@ -248,10 +255,10 @@ struct Apart<Base, checked, R (*)(A...)> {
 };
 
 // An operator made of others: the other forms copy through operators too, so that every layer sees it.
-template <auto fn, typename Signature = decltype(fn)>
+template <auto fn, OutType out_type, typename Signature = decltype(fn)>
 struct Composed;
-template <auto fn, typename... A>
-struct Composed<fn, Tensor (*)(A...)> {
+template <auto fn, OutType out_type, typename... A>
+struct Composed<fn, out_type, Tensor (*)(A...)> {
   template <typename... Rest>
   static Tensor call_on(const Tensor& self, const Tensor&, const Rest&... rest) {
     return fn(self, rest...);
@@ -260,7 +267,9 @@ struct Composed<fn, Tensor (*)(A...)> {
     const Tensor& self = std::get<0>(std::tie(args...));
     return copy_composed_inplace(self, call_on(kept_target(self, (requires_grad(args) || ...)), args...));
   }
-  static const Tensor& out(A... args, const Tensor& target) { return copy_composed_out(target, fn(args...)); }
+  static const Tensor& out(A... args, const Tensor& target) {
+    return copy_composed_out(out_type, target, fn(args...));
+  }
   static constexpr KernelSet set() {
     KernelSet forms{.functional = function<fn>(), .out = function<out>()};
     if constexpr (sizeof...(A) > 0)
@@ -270,17 +279,18 @@ struct Composed<fn, Tensor (*)(A...)> {
   }
 };
 // Several results.
-template <auto fn, typename... R, typename... A>
+template <auto fn, OutType out_type, typename... R, typename... A>
   requires(std::same_as<R, Tensor> && ...)
-struct Composed<fn, std::tuple<R...> (*)(A...)> {
+struct Composed<fn, out_type, std::tuple<R...> (*)(A...)> {
   static std::tuple<R...> out(A... args, const R&... targets) {
-    std::apply([&](const R&... results) { (copy_composed_out(targets, results), ...); }, fn(args...));
+    std::apply([&](const R&... results) { (copy_composed_out(out_type, targets, results), ...); },
+               fn(args...));
     return {targets...};
   }
   static constexpr KernelSet set() { return {.functional = function<fn>(), .out = function<out>()}; }
 };
-template <auto fn, typename R, typename... A>
-struct Composed<fn, R (*)(A...)> {
+template <auto fn, OutType out_type, typename R, typename... A>
+struct Composed<fn, out_type, R (*)(A...)> {
   static constexpr KernelSet set() { return {.functional = function<fn>()}; }
 };
 
@@ -310,22 +320,45 @@ constexpr KernelSet view_kernels() {
   return structured_detail::Viewed<+fn>::set();
 }
 
+// The out= form that `structured` gives, for those that first look at their arguments or change them.
+template <auto meta, auto into, bool aliasing_is_safe = false>
+using StructuredForms =
+    structured_detail::Forms<+meta, +into, aliasing_is_safe, OutType::kConverted, Target::kDistinct>;
+
 // All forms of an operator that is made of other operators.
-template <auto fn>
+template <auto fn, OutType out_type = OutType::kConverted>
 constexpr KernelSet composite() {
-  return structured_detail::Composed<+fn>::set();
+  return structured_detail::Composed<+fn, out_type>::set();
+}
+// The same where an out= tensor must have the result's own type.
+template <auto fn>
+constexpr KernelSet composite_exact() {
+  return composite<fn, OutType::kExact>();
 }
 
 // All forms from a meta function and a kernel `void into(args..., const Tensor& out...)`. `aliasing_is_safe`:
 // the kernel may write over an input that it reads in the same place (pointwise ones may).
-template <auto meta, auto into, bool aliasing_is_safe = false, OutType out_type = OutType::kConverted>
+template <auto meta, auto into, bool aliasing_is_safe = false, OutType out_type = OutType::kConverted,
+          Target repeats = Target::kDistinct>
 constexpr KernelSet structured() {
-  return structured_detail::Forms<+meta, +into, aliasing_is_safe, out_type>::set();
+  return structured_detail::Forms<+meta, +into, aliasing_is_safe, out_type, repeats>::set();
 }
 // The same where an out= tensor must have the result's own type.
-template <auto meta, auto into, bool aliasing_is_safe = false>
+template <auto meta, auto into, bool aliasing_is_safe = false, Target repeats = Target::kDistinct>
 constexpr KernelSet structured_exact() {
-  return structured<meta, into, aliasing_is_safe, OutType::kExact>();
+  return structured<meta, into, aliasing_is_safe, OutType::kExact, repeats>();
+}
+
+// The forms `set` with an out= form, or an in-place form, of their own.
+template <auto fn>
+constexpr KernelSet with_out(KernelSet set) {
+  set.out = function<fn>();
+  return set;
+}
+template <auto fn>
+constexpr KernelSet with_inplace(KernelSet set) {
+  set.inplace = function<fn>();
+  return set;
 }
 
 // The same where an out= tensor that lies in the memory of one of the first `checked` arguments is refused.

@@ -53,6 +53,57 @@ TEST(Out, OfAnotherTypeIsRefusedWhereNothingIsConverted) {
               HasSubstr("Expected out tensor to have dtype"));
 }
 
+TEST(Out, MustHaveTheTypeOfTheResultWhereNothingIsConverted) {
+  Tensor x = ones({2, 2}), wide = zeros({2, 2}, kFloat64), mask = ones({2, 2}, kBool);
+  const char* words = "Expected out tensor to have dtype";
+  EXPECT_THAT(message_of([&] { where_out(wide, mask, x, x); }), HasSubstr(words));
+  EXPECT_THAT(message_of([&] { clone_out(wide, x); }), HasSubstr(words));
+  EXPECT_THAT(message_of([&] { copy_out(wide, x, x); }), HasSubstr(words));
+  EXPECT_THAT(message_of([&] { masked_fill_out(wide, x, mask, 1); }), HasSubstr(words));
+  EXPECT_THAT(message_of([&] { add_out(wide, x, Scalar(1)); }), HasSubstr(words));
+  EXPECT_THAT(message_of([&] { div_out(wide, x, Scalar(2)); }), HasSubstr(words));
+  EXPECT_THAT(message_of([&] { linear_out(wide, x, x); }), HasSubstr(words));
+  EXPECT_THAT(message_of([&] { softmax_out(wide, x, 0); }), HasSubstr(words));
+  EXPECT_THAT(message_of([&] { neg_out(wide, x); }), HasSubstr(words));
+  EXPECT_THAT(message_of([&] { abs_out(wide, x); }), HasSubstr("Found dtype"));
+  // Tensors on both sides are promoted, and converted at the end.
+  add_out(wide, x, x);
+  EXPECT_EQ(item(sum(wide)).to_double(), 8);
+}
+
+TEST(Out, OfASumIsTheTypeItIsMadeIn) {
+  Tensor x = full({3}, 1.5), integer = zeros({}, kInt64), wide = zeros({}, kFloat64),
+         half = zeros({}, kFloat16);
+  int64_t dims[] = {0};
+  sum_out(integer, x, IntSpan(dims));
+  EXPECT_EQ(item(integer).to_int(), 3);
+  sum_out(wide, x, IntSpan(dims));
+  EXPECT_EQ(item(wide).to_double(), 4.5);
+  mean_out(half, x, IntSpan(dims));
+  EXPECT_EQ(item(half).to_double(), 1.5);
+  EXPECT_THAT(message_of([&] { mean_out(integer, x, IntSpan(dims)); }), HasSubstr("can't be cast"));
+  EXPECT_THAT(message_of([&] { sum_out(wide, x, IntSpan(dims), false, kFloat32); }),
+              HasSubstr("Expected out tensor to have dtype"));
+  EXPECT_THAT(message_of([&] { sum_out(wide, x); }), HasSubstr("Expected out tensor to have dtype"));
+  Tensor running = zeros({3}, kInt32), truth = zeros({3}, kBool);
+  cumsum_out(running, x, 0);
+  EXPECT_EQ(item(sum(running)).to_int(), 6);
+  EXPECT_THAT(message_of([&] { cumsum_out(truth, x, 0); }), HasSubstr("not implemented for 'Bool'"));
+  EXPECT_THAT(message_of([&] { cumsum_out(running, x, 0, kFloat32); }),
+              HasSubstr("Expected out tensor to have dtype"));
+}
+
+TEST(Out, OfTruthIsBoolOrBytes) {
+  Tensor bytes = ones({3}, kUInt8), truth = zeros({}, kBool), number = zeros({}), byte = zeros({}, kUInt8);
+  any_out(truth, bytes);
+  EXPECT_TRUE(item(truth).to_bool());
+  all_out(byte, ones({3}));
+  EXPECT_EQ(item(byte).to_int(), 1);
+  EXPECT_THAT(message_of([&] { any_out(number, ones({3})); }),
+              HasSubstr("any only supports bool tensor for result, got: "));
+  EXPECT_THAT(message_of([&] { all_out(number, ones({3})); }), HasSubstr("all only supports bool tensor"));
+}
+
 TEST(DetachInPlace, LeavesTheHistoryBehind) {
   Tensor x = ones({2}).set_requires_grad(), y = x * 2;
   detach_(y);

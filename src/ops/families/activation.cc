@@ -54,7 +54,8 @@ Tensor gelu_second(const Tensor& self, std::string_view approximate) {
 }
 
 TensorSpec threshold_backward_meta(const Tensor& grad, const Tensor& self, const Scalar&) {
-  return pointwise_spec({&grad, &self}, common_type(grad, self));
+  // The first of the two decides the layout where they differ, and here that is the input.
+  return pointwise_spec({&self, &grad}, common_type(grad, self));
 }
 void threshold_backward_into(const Tensor& grad, const Tensor& self, const Scalar& threshold,
                              const Tensor& out) {
@@ -75,7 +76,7 @@ WEFT_OPERATOR(relu) = {
     .out = "aten::relu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kRelu>::meta_function(),
-    .kernel = Unary<cpu::kRelu>::kernels(),
+    .kernel = Unary<cpu::kRelu>::exact_kernels(),
     .scalar = &cpu::kRelu,
     .vjp = {.saves = outputs(0),
             .rule = [](const Vjp& v) { return Grads{threshold_backward(v.grad(), v.output(), 0)}; }},
@@ -117,7 +118,7 @@ WEFT_OPERATOR(silu) = {
     .out = "aten::silu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kSilu>::meta_function(),
-    .kernel = Unary<cpu::kSilu>::kernels(),
+    .kernel = Unary<cpu::kSilu>::exact_kernels(),
     .scalar = &cpu::kSilu,
     .vjp = {.saves = inputs(0),
             .rule = [](const Vjp& v) { return Grads{silu_backward(v.grad(), v.input(0))}; }},
@@ -213,7 +214,7 @@ WEFT_OPERATOR(gelu) = {
     .out = "aten::gelu.out(Tensor self, *, str approximate=\"none\", Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&gelu_meta>(),
-    .kernel = structured<&gelu_meta, &gelu_into, true>(),
+    .kernel = structured_exact<&gelu_meta, &gelu_into, true>(),
     .scalar = &cpu::kGelu,
     .vjp = {.saves = inputs(0),
             .rule =

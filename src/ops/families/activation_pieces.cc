@@ -1,6 +1,7 @@
 // Activations made of straight pieces, with the operators of their derivatives.
 #include "ops/support/activation.h"
 #include "ops/support/family.h"
+#include "ops/support/number_range.h"
 
 namespace weft::ops {
 namespace {
@@ -27,6 +28,8 @@ TensorSpec hardtanh_meta(const Tensor& self, Number min_val, Number max_val) {
 }
 void hardtanh_into(const Tensor& self, Number min_val, Number max_val, const Tensor& out) {
   Bounds bounds = bounds_of(self, min_val, max_val);
+  require_fits(bounds.low, self.dtype());
+  require_fits(bounds.high, self.dtype());
   cpu::ParamValue params[] = {param_of(bounds.low, self.dtype()), param_of(bounds.high, self.dtype())};
   run_pointwise(cpu::kClamp, self.dtype(), out, {&self}, params);
 }
@@ -204,7 +207,7 @@ WEFT_OPERATOR(hardswish_backward) = {
     .out = "aten::hardswish_backward.out(Tensor grad_output, Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kHardswishBackward>::meta_function(),
-    .kernel = Binary<cpu::kHardswishBackward>::kernels(),
+    .kernel = Binary<cpu::kHardswishBackward>::exact_kernels(),
     .scalar = &cpu::kHardswishBackward,
     .vjp = {.saves = inputs(0, 1),
             .rule =

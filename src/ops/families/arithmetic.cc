@@ -1,5 +1,6 @@
 // Sums, differences, products, quotients and their like.
 #include "ops/support/family.h"
+#include "ops/support/number_range.h"
 
 namespace weft::ops {
 namespace {
@@ -34,6 +35,7 @@ struct Scaled {
   static void into(const Tensor& self, const Tensor& other, const Scalar& alpha, const Tensor& out) {
     DType type = compute(self, other, alpha);
     if (alpha.equals_number(1)) return run_pointwise(simple, type, out, {&self, &other});
+    require_fits(alpha, type);
     cpu::ParamValue param = param_of(alpha, type);
     run_pointwise(scaled, type, out, {&self, &other}, {&param, 1});
   }
@@ -44,7 +46,7 @@ struct Scaled {
     into(self, wrapped_number(other), alpha, out);
   }
   static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }
-  static constexpr KernelSet scalar_kernels() { return structured<&scalar_meta, &scalar_into, true>(); }
+  static constexpr KernelSet scalar_kernels() { return structured_exact<&scalar_meta, &scalar_into, true>(); }
 };
 using Add = Scaled<cpu::kAdd, cpu::kAddAlpha>;
 using Sub = Scaled<cpu::kSub, cpu::kSubAlpha>;
@@ -155,7 +157,7 @@ WEFT_OPERATOR(rsub_tensor) = {
     .out =
         "aten::rsub.Tensor_out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
-    .composite = composite<&reversed_sub>(),
+    .composite = composite_exact<&reversed_sub>(),
     .samples = alpha_samples,
 };
 
@@ -164,7 +166,7 @@ WEFT_OPERATOR(rsub_scalar) = {
     .out =
         "aten::rsub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
-    .composite = composite<&reversed_sub_scalar>(),
+    .composite = composite_exact<&reversed_sub_scalar>(),
     .samples = scalar_samples,
 };
 
@@ -192,7 +194,7 @@ WEFT_OPERATOR(mul_scalar) = {
     .out = "aten::mul.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise | Traits::kLinear | Traits::kNumberOverload,
     .meta = BinaryScalar<cpu::kMul>::meta_function(),
-    .kernel = BinaryScalar<cpu::kMul>::kernels(),
+    .kernel = BinaryScalar<cpu::kMul>::exact_kernels(),
     .scalar = &cpu::kMul,
     .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad() * conj_of(v.arg<Scalar>(1))}; }},
     .batch = pointwise_batch,
@@ -227,7 +229,7 @@ WEFT_OPERATOR(div_scalar) = {
     .out = "aten::div.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise | Traits::kLinear | Traits::kNumberOverload,
     .meta = BinaryScalar<cpu::kDiv, TypeRule::kFloat>::meta_function(),
-    .kernel = BinaryScalar<cpu::kDiv, TypeRule::kFloat>::kernels(),
+    .kernel = BinaryScalar<cpu::kDiv, TypeRule::kFloat>::exact_kernels(),
     .scalar = &cpu::kDiv,
     .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad() / conj_of(v.arg<Scalar>(1))}; }},
     .batch = pointwise_batch,
@@ -240,7 +242,7 @@ WEFT_OPERATOR(neg) = {
     .out = "aten::neg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise | Traits::kLinear,
     .meta = Unary<cpu::kNeg>::meta_function(),
-    .kernel = Unary<cpu::kNeg>::kernels(),
+    .kernel = Unary<cpu::kNeg>::exact_kernels(),
     .scalar = &cpu::kNeg,
     .vjp = {.rule = [](const Vjp& v) { return Grads{-v.grad()}; }},
     .batch = pointwise_batch,

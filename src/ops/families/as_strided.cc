@@ -1,6 +1,7 @@
 // Memory seen with any sizes and strides, and its transposes.
 #include "ops/support/checks.h"
 #include "ops/support/family.h"
+#include "ops/support/preserved_copy.h"
 #include "ops/support/view_geometry.h"
 #include "ops/view_replay.h"
 
@@ -44,14 +45,15 @@ TensorSpec as_strided_scatter_meta(const Tensor& self, const Tensor& src, SymInt
   require(same_sizes(size, src.sizes()),
           "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
           describe_sizes(src.sizes()), describe_sizes(size));
-  return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
+  return preserved_copy_spec(self);
 }
 Tensor as_strided_scatter_kernel(const Tensor& self, const Tensor& src, SymIntSpan size, SymIntSpan stride,
                                  const std::optional<SymInt>& offset) {
   as_strided_scatter_meta(self, src, size, stride, offset);
-  Tensor result = allocate({self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)});
-  copy_values(result, self);
-  copy_values(as_strided_kernel(result, size, stride, offset), src);
+  Tensor result = preserved_copy(self);
+  Tensor target = as_strided_kernel(result, size, stride, offset);
+  check_no_internal_overlap(target);
+  copy_values(target, src);
   return result;
 }
 
@@ -195,7 +197,7 @@ WEFT_OPERATOR(as_strided_scatter) = {
         "storage_offset=None, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kNotBatchable,
     .meta = function<&as_strided_scatter_meta>(),
-    .kernel = plain<&as_strided_scatter_kernel>(),
+    .kernel = plain<&as_strided_scatter_kernel, OutType::kExact>(),
     .vjp = {.saves = sizes(0),
             .rule =
                 [](const Vjp& v) {

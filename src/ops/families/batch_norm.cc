@@ -32,7 +32,9 @@ void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& b
       fail("batch_norm: expected {} to be 1-dimensional, but got {}", names[i], describe(*tensors[i]));
 }
 SymInts same_layout(const Tensor& input) {
-  bool last = input.dim() == 4 && input.is_contiguous(MemoryFormat::kChannelsLast) && !input.is_contiguous();
+  bool last = input.dim() == 4 && !input.is_contiguous() &&
+              (input.is_contiguous(MemoryFormat::kChannelsLast) ||
+               suggested_format(input) == MemoryFormat::kChannelsLast);
   return last ? strides_of_format(input.sizes(), MemoryFormat::kChannelsLast)
               : contiguous_strides(input.sizes());
 }
@@ -225,9 +227,9 @@ Three legit_out(const Tensor& input, const Tensor& weight, const Tensor& bias, c
                 const Tensor& save_mean, const Tensor& save_invstd) {
   auto [result, result_mean, result_invstd] =
       legit_composite(input, weight, bias, mean, var, training, momentum, eps);
-  copy_composed_out(out, result);
-  copy_composed_out(save_mean, result_mean);
-  copy_composed_out(save_invstd, result_invstd);
+  copy_composed_out(OutType::kExact, out, result);
+  copy_composed_out(OutType::kExact, save_mean, result_mean);
+  copy_composed_out(OutType::kExact, save_invstd, result_invstd);
   return {out, save_mean, save_invstd};
 }
 // Has none.
@@ -336,7 +338,7 @@ WEFT_OPERATOR(native_batch_norm) = {
         "Tensor? running_var, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) "
         "save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
     .meta = function<&batch_norm_meta>(),
-    .kernel = structured<&batch_norm_meta, &batch_norm_into>(),
+    .kernel = structured_exact<&batch_norm_meta, &batch_norm_into>(),
     .vjp = {.saves = inputs(0, 1, 3, 4) | outputs(1, 2) | sizes(2),
             .rule = batch_norm_vjp,
             .differentiable_results = 1},
@@ -355,7 +357,7 @@ WEFT_OPERATOR(native_batch_norm_backward) = {
         "bool[3] output_mask, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), "
         "Tensor(b!), Tensor(c!))",
     .meta = function<&batch_norm_backward_meta>(),
-    .kernel = plain<&batch_norm_backward_kernel>(),
+    .kernel = plain<&batch_norm_backward_kernel, OutType::kExact>(),
     .vjp = {.saves = inputs(0, 1, 2, 3, 4), .rule = batch_norm_backward_vjp},
     .batch = loop_batch,
     .samples =
@@ -414,7 +416,7 @@ WEFT_OPERATOR(batch_norm_legit_no_stats) = {
         "aten::_native_batch_norm_legit.no_stats_out(Tensor input, Tensor? weight, Tensor? bias, bool "
         "training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) "
         "save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
-    .composite = composite<&no_stats_composite>(),
+    .composite = composite_exact<&no_stats_composite>(),
     .samples =
         [] {
           return Samples{{"train", {f64({4, 3, 2}), f64({3}), f64({3}), true, 0.1, 1e-5}},
@@ -430,7 +432,7 @@ WEFT_OPERATOR(batch_norm_legit_no_training) = {
         "aten::_native_batch_norm_legit_no_training.out(Tensor input, Tensor? weight, Tensor? bias, Tensor "
         "running_mean, Tensor running_var, float momentum, float eps, *, Tensor(a!) out0, Tensor(b!) out1, "
         "Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
-    .composite = composite<&no_training_composite>(),
+    .composite = composite_exact<&no_training_composite>(),
     .samples =
         [] {
           return Samples{{"eval", {f64({4, 3, 2}), f64({3}), f64({3}), f64({3}), positive({3}), 0.1, 1e-5}}};

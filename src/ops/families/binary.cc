@@ -1,5 +1,6 @@
 // Powers, extremes of two, clamps, and logic.
 #include "ops/support/family.h"
+#include "ops/support/number_range.h"
 
 namespace weft::ops {
 namespace {
@@ -29,10 +30,34 @@ TensorSpec pow_scalar_meta(const Tensor& self, const Scalar& exponent) {
   require_supported(cpu::kPow, type);
   return pointwise_spec({&self}, type);
 }
+// Whether the exponent is this one, as a real number or as a complex one.
+bool is_number(const Scalar& exponent, double value) {
+  if (!exponent.is_complex()) return exponent.equals_number(value);
+  const Complex<double> z = exponent.to_complex();
+  return z.re == value && z.im == 0;
+}
+// Powers of complex numbers that are products: the logarithm and the exponential of the general way lose
+// infinities and zeros. Says whether it was one.
+bool complex_power_into(const Tensor& self, const Scalar& exponent, DType type, const Tensor& out) {
+  if (is_number(exponent, 1)) copy_values(out, self);
+  else if (is_number(exponent, -1)) run_pointwise(cpu::kReciprocal, type, out, {&self});
+  else if (is_number(exponent, 3) || is_number(exponent, -2)) {
+    Tensor square = allocate_contiguous(self.sizes(), type);
+    run_pointwise(cpu::kSquare, type, square, {&self});
+    if (is_number(exponent, 3)) run_pointwise(cpu::kMul, type, out, {&square, &self});
+    else run_pointwise(cpu::kReciprocal, type, out, {&square});
+  } else return false;
+  return true;
+}
 void pow_scalar_into(const Tensor& self, const Scalar& exponent, const Tensor& out) {
   DType type = common_type(self, exponent);
-  if (exponent.equals_number(2)) return run_pointwise(cpu::kSquare, type, out, {&self});
-  if (exponent.equals_number(0.5) && type > kInt64) return run_pointwise(cpu::kSqrt, type, out, {&self});
+  if (is_number(exponent, 2)) return run_pointwise(cpu::kSquare, type, out, {&self});
+  if (is_complex(type) && complex_power_into(self, exponent, type, out)) return;
+  // Half precision is rounded from pow; the others differ from it at -0 and -inf.
+  const bool has_roots = type > kInt64 && type != kFloat16;
+  if (has_roots && is_number(exponent, 0.5)) return run_pointwise(cpu::kSqrt, type, out, {&self});
+  if (has_roots && is_number(exponent, -0.5)) return run_pointwise(cpu::kRsqrt, type, out, {&self});
+  if (type <= kInt64 || type == kFloat16 || type == kBFloat16) require_fits(exponent, type);
   Tensor number = wrapped_number(exponent);
   run_pointwise(cpu::kPow, type, out, {&self, &number});
 }
@@ -100,8 +125,11 @@ TensorSpec clamp_meta(const Tensor& self, const MaybeScalar& min, const MaybeSca
 void clamp_into(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max, const Tensor& out) {
   DType type = clamp_type(self, min, max);
   SmallVector<cpu::ParamValue, 2> params;
-  if (min) params.push_back(param_of(*min, type));
-  if (max) params.push_back(param_of(*max, type));
+  for (const MaybeScalar* bound : {&min, &max}) {
+    if (!*bound) continue;
+    require_fits(**bound, type);
+    params.push_back(param_of(**bound, type));
+  }
   const cpu::PointwiseKernel& kernel = min && max ? cpu::kClamp : min ? cpu::kClampMin : cpu::kClampMax;
   run_pointwise(kernel, type, out, {&self}, {params.data(), params.size()});
 }
@@ -255,7 +283,7 @@ WEFT_OPERATOR(clamp) = {
         "aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&clamp_meta>(),
-    .kernel = structured<&clamp_meta, &clamp_into, true>(),
+    .kernel = structured_exact<&clamp_meta, &clamp_into, true>(),
     .scalar = &cpu::kClamp,
     .vjp = {.saves = inputs(0),
             .rule =
@@ -313,7 +341,7 @@ WEFT_OPERATOR(clamp_min) = {
     .out = "aten::clamp_min.out(Tensor self, Scalar min, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&OneSided<true>::meta>(),
-    .kernel = structured<&OneSided<true>::meta, &OneSided<true>::into, true>(),
+    .kernel = structured_exact<&OneSided<true>::meta, &OneSided<true>::into, true>(),
     .scalar = &cpu::kClampMin,
     .vjp = {.saves = inputs(0), .rule = OneSided<true>::vjp},
     .batch = pointwise_batch,
@@ -326,7 +354,7 @@ WEFT_OPERATOR(clamp_max) = {
     .out = "aten::clamp_max.out(Tensor self, Scalar max, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&OneSided<false>::meta>(),
-    .kernel = structured<&OneSided<false>::meta, &OneSided<false>::into, true>(),
+    .kernel = structured_exact<&OneSided<false>::meta, &OneSided<false>::into, true>(),
     .scalar = &cpu::kClampMax,
     .vjp = {.saves = inputs(0), .rule = OneSided<false>::vjp},
     .batch = pointwise_batch,
@@ -391,7 +419,7 @@ WEFT_OPERATOR(bitwise_and_scalar_tensor) = {
     .schema = "aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
     .out = "aten::bitwise_and.Scalar_Tensor_out(Scalar self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
-    .composite = composite<&bitwise_and_reversed>(),
+    .composite = composite_exact<&bitwise_and_reversed>(),
     .samples = [] { return Samples{{"integers", {3, i64({4})}}}; },
 };
 

@@ -23,8 +23,7 @@ SymInts cat_strides(TensorSpan tensors, SymIntSpan sizes) {
   bool channels_last = sizes.size() == 4;
   for (const Tensor& tensor : tensors)
     if (!is_skipped(tensor))
-      channels_last =
-          channels_last && !tensor.is_contiguous() && tensor.is_contiguous(MemoryFormat::kChannelsLast);
+      channels_last = channels_last && suggested_format(tensor) == MemoryFormat::kChannelsLast;
   return channels_last ? strides_of_format(sizes, MemoryFormat::kChannelsLast) : contiguous_strides(sizes);
 }
 

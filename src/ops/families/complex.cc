@@ -129,7 +129,7 @@ WEFT_OPERATOR(conj_physical_kernel) = {
     .out = "aten::_conj_physical.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&conj_physical_meta>(),
-    .kernel = structured<&conj_physical_meta, &conj_physical_into, true>(),
+    .kernel = structured_exact<&conj_physical_meta, &conj_physical_into, true>(),
     .scalar = &cpu::kConj,
     .vjp = {.rule = [](const Vjp& v) { return Grads{conj_physical(v.grad())}; }},
     .batch = pointwise_batch,
@@ -141,7 +141,7 @@ WEFT_OPERATOR(conj_physical) = {
     .inplace = "aten::conj_physical_(Tensor(a!) self) -> Tensor(a!)",
     .out = "aten::conj_physical.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kMayAlias,
-    .composite = composite<&conj_physical_composite>(),
+    .composite = composite_exact<&conj_physical_composite>(),
     .samples = complex_samples,
 };
 

@@ -96,6 +96,19 @@ bool is_channels_last(const Tensor& t) {
   return t.dim() == 4 && t.is_contiguous(MemoryFormat::kChannelsLast) && !t.is_contiguous();
 }
 
+// A signal is an image of height 1, in the strides that the height gets.
+bool suggests_channels_last(const Tensor& t) {
+  if (t.dim() != 3) return suggested_format(t) == MemoryFormat::kChannelsLast;
+  SymIntSpan sizes = t.sizes(), strides = t.strides();
+  return suggested_format(alias_with(t, SymInts{sizes[0], sizes[1], 1, sizes[2]},
+                                     SymInts{strides[0], strides[1], sizes[2] * strides[2], strides[2]},
+                                     t.storage_offset())) == MemoryFormat::kChannelsLast;
+}
+SymInts channels_last_strides(SymIntSpan sizes) {
+  if (sizes.size() != 3) return strides_of_format(sizes, MemoryFormat::kChannelsLast);
+  return {sizes[1] * sizes[2], 1, sizes[1]};
+}
+
 TensorSpec convolution_meta(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride,
                             Sizes padding, Sizes dilation, bool transposed, Sizes output_padding,
                             const SymInt& groups) {
@@ -108,8 +121,8 @@ TensorSpec convolution_meta(const Tensor& input, const Tensor& weight, const Ten
               "Given input size per channel: {}. Calculated output size per channel: {}. Output size is too "
               "small",
               describe_sizes(input.sizes()), describe_sizes(sizes));
-  bool last = is_channels_last(input) || is_channels_last(weight);
-  SymInts strides = last ? strides_of_format(sizes, MemoryFormat::kChannelsLast) : contiguous_strides(sizes);
+  bool last = suggests_channels_last(input) || suggests_channels_last(weight);
+  SymInts strides = last ? channels_last_strides(sizes) : contiguous_strides(sizes);
   return {input.dtype(), input.device(), sizes, strides};
 }
 
@@ -407,7 +420,7 @@ WEFT_OPERATOR(convolution) = {
         "Tensor(a!)",
     .traits = Traits::kAutocastNarrow,
     .meta = function<&convolution_meta>(),
-    .kernel = structured<&convolution_meta, &convolution_into>(),
+    .kernel = structured_exact<&convolution_meta, &convolution_into>(),
     .vjp = {.saves = inputs(0, 1) | sizes(2), .rule = convolution_vjp},
     .batch = convolution_batch,
     .samples =
@@ -435,7 +448,7 @@ WEFT_OPERATOR(convolution_backward) = {
         "output_padding, SymInt groups, bool[3] output_mask, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) "
         "out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
     .meta = function<&convolution_backward_meta>(),
-    .kernel = plain<&convolution_backward_kernel>(),
+    .kernel = plain<&convolution_backward_kernel, OutType::kExact>(),
     .vjp = {.saves = inputs(0, 1, 2), .rule = convolution_backward_vjp},
     .batch = loop_batch,
     .samples =

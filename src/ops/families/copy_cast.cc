@@ -2,6 +2,7 @@
 #include "ops/outplace.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
+#include "ops/support/preserved_copy.h"
 #include "weft/ops/fake.h"
 
 namespace weft::ops {
@@ -37,10 +38,10 @@ Tensor to_copy_kernel(const Tensor& self, MaybeType dtype, std::optional<Layout>
   return out;
 }
 
-// The type and the device are the target's.
-const Tensor& to_copy_out_kernel(const Tensor& self, bool, Format format, const Tensor& out) {
+// The type and the device are the target's, and one that is resized becomes contiguous.
+const Tensor& to_copy_out_kernel(const Tensor& self, bool, Format, const Tensor& out) {
   check_no_internal_overlap(out);
-  prepare_out({out.dtype(), out.device(), SymInts(self.sizes()), strides_for(self, format)}, out);
+  prepare_out(contiguous_spec(self.sizes(), out.dtype(), out.device()), out);
   check_overlap(out, self);
   copy_values(out, self);
   return out;
@@ -52,10 +53,11 @@ TensorSpec copy_meta(const Tensor& self, const Tensor& src, bool) {
   if (!same_sizes(sizes, self.sizes()))
     fail("The expanded size of the tensor {} must match the existing size {}: copy_ cannot grow its target",
          describe_sizes(self.sizes()), describe_sizes(src.sizes()));
-  return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
+  return preserved_copy_spec(self);
 }
 Tensor copy_kernel(const Tensor& self, const Tensor& src, bool wait) {
-  Tensor out = allocate(copy_meta(self, src, wait));
+  copy_meta(self, src, wait);
+  Tensor out = preserved_copy(self);
   copy_values(out, src);
   return out;
 }
@@ -76,8 +78,10 @@ const Tensor& copy_inplace(const Tensor& self, const Tensor& src, bool wait) {
   return self;
 }
 const Tensor& copy_out_kernel(const Tensor& self, const Tensor& src, bool wait, const Tensor& out) {
+  check_no_internal_overlap(out);
   Tensor result = copy_kernel(self, src, wait);
-  prepare_out({result.dtype(), result.device(), SymInts(result.sizes()), SymInts(result.strides())}, out);
+  check_out_type(OutType::kExact, {result.dtype(), result.device(), {}, {}}, out);
+  prepare_out(contiguous_spec(result.sizes(), result.dtype(), result.device()), out);
   copy_values(out, result);
   return out;
 }
@@ -88,10 +92,13 @@ Tensor contiguous_composite(const Tensor& self, MemoryFormat format) {
   return self.is_contiguous(format) ? self : clone(self, format);
 }
 
-// What `to` asks for is there already.
+// What `to` asks for is there already. A format is that which the strides suggest, so that a tensor whose
+// dims of one element leave it open is taken for contiguous.
 bool is_already(const Tensor& self, DType dtype, Device device, const Format& format) {
   MemoryFormat wanted = format.value_or(MemoryFormat::kPreserve);
-  bool has_format = wanted == MemoryFormat::kPreserve || self.is_contiguous(wanted);
+  bool has_format = wanted == MemoryFormat::kPreserve ||
+                    (wanted == MemoryFormat::kChannelsLast3d ? self.is_contiguous(wanted)
+                                                             : suggested_format(self) == wanted);
   return self.dtype() == dtype && self.device() == device && has_format;
 }
 Tensor to_full(const Tensor& self, DType dtype, Device device, bool wait, bool copy, const Format& format) {
@@ -123,7 +130,7 @@ TensorSpec like_self(const Tensor& self) {
   return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
 }
 TensorSpec fill_meta(const Tensor& self, const Scalar&) { return like_self(self); }
-void fill_into(const Tensor&, const Scalar& value, const Tensor& out) { fill_values(out, value); }
+void fill_into(const Tensor&, const Scalar& value, const Tensor& out) { fill_number(out, value); }
 TensorSpec fill_tensor_meta(const Tensor& self, const Tensor& value) {
   require(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
           value.dim());
@@ -178,7 +185,7 @@ WEFT_OPERATOR(clone) = {
     .out = "aten::clone.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise | Traits::kLinear,
     .meta = function<&clone_meta>(),
-    .kernel = structured<&clone_meta, &clone_into>(),
+    .kernel = structured_exact<&clone_meta, &clone_into>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad()}; }},
     .batch = unary_batch,
     .samples = self_samples,
@@ -217,7 +224,8 @@ WEFT_OPERATOR(copy) = {
     .meta = function<&copy_meta>(),
     .kernel = {.functional = function<&copy_kernel>(),
                .inplace = function<&copy_inplace>(),
-               .out = function<&copy_out_kernel>()},
+               .out = function<&copy_out_kernel>(),
+               .out_type_is_exact = true},
     .vjp = {.saves = sizes(0, 1),
             .rule =
                 [](const Vjp& v) {
@@ -292,7 +300,7 @@ WEFT_OPERATOR(fill_scalar) = {
     .out = "aten::fill.Scalar_out(Tensor self, Scalar value, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&fill_meta>(),
-    .kernel = structured<&fill_meta, &fill_into, true>(),
+    .kernel = structured_exact<&fill_meta, &fill_into, true, Target::kMayRepeat>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = unary_batch,
     .samples = [] { return Samples{{"plain", {f64({2, 3}), 2.5}}, {"integer", {i64({3}), 4}}}; },
@@ -304,7 +312,7 @@ WEFT_OPERATOR(fill_tensor) = {
     .out = "aten::fill.Tensor_out(Tensor self, Tensor value, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&fill_tensor_meta>(),
-    .kernel = structured<&fill_tensor_meta, &fill_tensor_into, true>(),
+    .kernel = structured_exact<&fill_tensor_meta, &fill_tensor_into, true>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad()), sum(v.grad())}; }},
     .batch = loop_batch,
     .samples = [] { return Samples{{"plain", {f64({2, 3}), f64({})}}}; },
@@ -316,7 +324,7 @@ WEFT_OPERATOR(zero) = {
     .out = "aten::zero.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&zero_meta>(),
-    .kernel = structured<&zero_meta, &zero_into, true>(),
+    .kernel = structured_exact<&zero_meta, &zero_into, true, Target::kMayRepeat>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = unary_batch,
     .samples = self_samples,

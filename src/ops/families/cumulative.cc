@@ -33,12 +33,17 @@ void cumsum_into(const Tensor& self, int64_t dim, MaybeType dtype, const Tensor&
               static_cast<char*>(sums.raw_data()), wide);
   if (!direct) copy_values(out, sums);
 }
+// Without a type of its own, the sum is made in the type of the target.
+const Tensor& cumsum_out_kernel(const Tensor& self, int64_t dim, MaybeType dtype, const Tensor& out) {
+  if (dtype) check_out_type(OutType::kExact, {*dtype, self.device(), {}, {}}, out);
+  return StructuredForms<&cumsum_meta, &cumsum_into>::out(self, dim, out.dtype(), out);
+}
 // In place the type stays; an integer result is cut to it, as in PyTorch.
 const Tensor& cumsum_inplace(const Tensor& self, int64_t dim, MaybeType dtype) {
   require(!dtype || *dtype == self.dtype(),
           "Bad in-place call: input tensor dtype {} and output tensor dtype {} should match",
           dtype_name(self.dtype()), dtype_name(dtype.value_or(self.dtype())));
-  normalize_dim(dim, self.dim());
+  cumsum_meta(self, dim, self.dtype());
   check_no_internal_overlap(self);
   cumsum_into(self, dim, self.dtype(), self);
   return self;
@@ -86,7 +91,7 @@ WEFT_OPERATOR(cumsum) = {
     .meta = function<&cumsum_meta>(),
     .kernel = {.functional = structured<&cumsum_meta, &cumsum_into>().functional,
                .inplace = function<&cumsum_inplace>(),
-               .out = structured<&cumsum_meta, &cumsum_into>().out},
+               .out = function<&cumsum_out_kernel>()},
     // Sums from the other end.
     .vjp = {.rule =
                 [](const Vjp& v) {

@@ -110,7 +110,7 @@ WEFT_OPERATOR(div_scalar_mode) = {
         "Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&div_scalar_mode_meta>(),
-    .kernel = structured<&div_scalar_mode_meta, &div_scalar_mode_into, true>(),
+    .kernel = structured_exact<&div_scalar_mode_meta, &div_scalar_mode_into, true>(),
     .vjp = {.rule = div_scalar_mode_vjp},
     .batch = pointwise_batch,
     .samples = [] { return with_modes(number_samples()); },
@@ -135,7 +135,7 @@ WEFT_OPERATOR(floor_divide_scalar) = {
     .out = "aten::floor_divide.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = BinaryScalar<cpu::kDivFloor>::meta_function(),
-    .kernel = BinaryScalar<cpu::kDivFloor>::kernels(),
+    .kernel = BinaryScalar<cpu::kDivFloor>::exact_kernels(),
     .scalar = &cpu::kDivFloor,
     .batch = pointwise_batch,
     .samples = number_samples,
@@ -170,7 +170,7 @@ WEFT_OPERATOR(remainder_scalar) = {
 WEFT_OPERATOR(remainder_scalar_tensor) = {
     .schema = "aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
     .out = "aten::remainder.Scalar_Tensor_out(Scalar self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite<&remainder_number_composite>(),
+    .composite = composite_exact<&remainder_number_composite>(),
     .samples = [] { return Samples{{"real", {2.5, positive({4})}}}; },
 };
 

@@ -83,7 +83,7 @@ TensorSpec full_meta(SymIntSpan size, const Scalar& value, Type dtype, std::opti
 Tensor full_kernel(SymIntSpan size, const Scalar& value, Type dtype, std::optional<Layout> layout,
                    std::optional<Device> device, Pin pin) {
   Tensor result = allocate(full_meta(size, value, dtype, layout, device, pin));
-  fill_values(result, value);
+  fill_number(result, value);
   return result;
 }
 template <int value>
@@ -112,11 +112,12 @@ TensorSpec full_like_meta(const Tensor& self, const Scalar&, Type dtype, std::op
 Tensor full_like_kernel(const Tensor& self, const Scalar& value, Type dtype, std::optional<Layout> layout,
                         std::optional<Device> device, Pin pin, Format format) {
   Tensor result = empty_like_kernel(self, dtype, layout, device, pin, format);
-  fill_values(result, value);
+  fill_number(result, value);
   return result;
 }
 TensorSpec scalar_tensor_meta(const Scalar& s, Type dtype, std::optional<Layout>,
-                              std::optional<Device> device, Pin) {
+                              std::optional<Device> device, Pin pin) {
+  refuse_pinned(pin);
   return contiguous_spec(
       {}, dtype.value_or(s.is_floating() || s.is_complex() ? number_default_type(s) : kFloat32),
       device.value_or(kCpu));
@@ -124,7 +125,7 @@ TensorSpec scalar_tensor_meta(const Scalar& s, Type dtype, std::optional<Layout>
 Tensor scalar_tensor_kernel(const Scalar& s, Type dtype, std::optional<Layout> layout,
                             std::optional<Device> device, Pin pin) {
   Tensor result = allocate(scalar_tensor_meta(s, dtype, layout, device, pin));
-  fill_values(result, s);
+  fill_number(result, s);
   return result;
 }
 
@@ -135,23 +136,31 @@ const Tensor& resized(const TensorSpec& spec, const Tensor& out) {
   prepare_out(spec, out);
   return out;
 }
+// One value for all elements: they may share memory.
 const Tensor& filled(const TensorSpec& spec, const Scalar& value, const Tensor& out) {
-  resized(spec, out);
-  fill_values(out, value);
+  prepare_out(spec, out);
+  fill_number(out, value);
+  return out;
+}
+const Tensor& filled_like(const TensorSpec& spec, const Scalar& value, const Tensor& out) {
+  fill_number(resized(spec, out), value);
   return out;
 }
 TensorSpec sized_as(SymIntSpan size, const Tensor& out) {
   return contiguous_spec(size, out.dtype(), out.device());
 }
+// The format is that of a result in between: a target that is resized becomes contiguous.
 TensorSpec like_as(const Tensor& self, const Format& format, const Tensor& out) {
-  return spec_like(self, out.dtype(), out.device(), format);
+  spec_like(self, out.dtype(), out.device(), format);
+  return sized_as(self.sizes(), out);
 }
 
 const Tensor& empty_out_kernel(SymIntSpan size, Format format, const Tensor& out) {
   require(!format || guard_or(out.numel() == 0, false) || same_sizes(size, out.sizes()),
           "empty: 'memory_format' argument is incompatible with 'out' tensor argument, which has a layout of "
           "its own");
-  return resized(spec_with_format(size, out.dtype(), out.device(), format), out);
+  prepare_out(spec_with_format(size, out.dtype(), out.device(), format), out);
+  return out;
 }
 const Tensor& empty_strided_out_kernel(SymIntSpan size, SymIntSpan stride, const Tensor& out) {
   return resized(empty_strided_meta(size, stride, out.dtype(), {}, out.device(), {}), out);
@@ -164,7 +173,7 @@ const Tensor& full_out_kernel(SymIntSpan size, const Scalar& value, const Tensor
 }
 const Tensor& full_like_out_kernel(const Tensor& self, const Scalar& value, Format format,
                                    const Tensor& out) {
-  return filled(like_as(self, format, out), value, out);
+  return filled_like(like_as(self, format, out), value, out);
 }
 template <int value>
 struct ConstantOut {
@@ -172,7 +181,7 @@ struct ConstantOut {
     return filled(sized_as(size, out), value, out);
   }
   static const Tensor& like(const Tensor& self, Format format, const Tensor& out) {
-    return filled(like_as(self, format, out), value, out);
+    return filled_like(like_as(self, format, out), value, out);
   }
   static const Tensor& beside(const Tensor&, SymIntSpan size, const Tensor& out) {
     return weft::full_out(out, size, value);

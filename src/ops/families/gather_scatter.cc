@@ -1,6 +1,7 @@
 // Elements picked and placed by index along a dim.
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
+#include "ops/support/number_range.h"
 #include "ops/support/places.h"
 
 namespace weft::ops {
@@ -148,7 +149,8 @@ void scatter_add_into(const Tensor& self, int64_t dim, const Tensor& index, cons
                       const Tensor& out) {
   scatter_values("scatter_add", self, dim, index, src, Combine::kAdd, out);
 }
-Tensor typed_number(const Scalar& value, DType dtype) {
+Tensor typed_number(const Scalar& value, DType dtype, const Tensor& index) {
+  if (index.plain_numel() > 0) require_fits(value, dtype);
   Tensor number = allocate_contiguous({}, dtype);
   copy_values(number, wrapped_number(value));
   return number;
@@ -159,7 +161,8 @@ TensorSpec scatter_value_meta(const Tensor& self, int64_t dim, const Tensor& ind
 }
 void scatter_value_into(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
                         const Tensor& out) {
-  scatter_values("scatter", self, dim, index, typed_number(value, self.dtype()), Combine::kReplace, out);
+  scatter_values("scatter", self, dim, index, typed_number(value, self.dtype(), index), Combine::kReplace,
+                 out);
 }
 Combine combine_named(std::string_view reduce) {
   require(reduce == "add" || reduce == "multiply",
@@ -182,7 +185,8 @@ TensorSpec scatter_value_reduce_meta(const Tensor& self, int64_t dim, const Tens
 }
 void scatter_value_reduce_into(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
                                std::string_view reduce, const Tensor& out) {
-  scatter_values("scatter", self, dim, index, typed_number(value, self.dtype()), combine_named(reduce), out);
+  scatter_values("scatter", self, dim, index, typed_number(value, self.dtype(), index), combine_named(reduce),
+                 out);
 }
 
 // --- batching --------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // Whole slices picked and added by index along a dim.
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
+#include "ops/support/number_range.h"
 #include "ops/support/places.h"
 
 namespace weft::ops {
@@ -78,6 +79,7 @@ TensorSpec index_add_meta(const Tensor& self, int64_t dim, const Tensor& index, 
 }
 // source * alpha, or where it may be used as it is, the source: dense, and not in memory that is written to.
 Tensor scaled_source(const Tensor& source, const Scalar& alpha, const Tensor& out) {
+  require_fits(alpha, source.dtype());
   bool as_it_is = alpha.equals_number(1);
   if (as_it_is && source.storage() != out.storage()) return dense_as(source, source.dtype());
   Tensor scaled = allocate_contiguous(source.sizes(), source.dtype());

@@ -1,6 +1,8 @@
 // Indexing with tensors: x[i, :, mask] read and written.
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
+#include "ops/support/masked_fill.h"
+#include "ops/support/number_range.h"
 #include "ops/support/places.h"
 #include "weft/ops/fake.h"
 
@@ -252,13 +254,35 @@ TensorSpec index_put_meta(const Tensor& self, TensorSpan indices, const Tensor& 
   else check_indices(self, indices);
   return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
 }
+// The mask where there is nothing but one, seen with all dims of `self`; undefined otherwise. One value for
+// what it chooses is a fill, which converts the value to the type of `self`.
+Tensor only_mask(const Tensor& self, TensorSpan indices) {
+  Tensor seen;
+  int64_t ahead = 0;
+  for (const Tensor& index : indices) {
+    if (!index.defined()) {
+      ahead += seen.defined() ? 0 : 1;
+      continue;
+    }
+    if (!is_mask(index) || seen.defined()) return {};
+    seen = index;
+  }
+  if (!seen.defined() || ahead + seen.dim() > self.dim()) return {};
+  for (int64_t d = 0; d < seen.dim(); ++d)
+    if (!guard_or(seen.size(d) == self.size(ahead + d), false)) return {};
+  SymInts sizes(seen.sizes()), strides(seen.strides());
+  for (int64_t d = ahead + seen.dim(); d < self.dim(); ++d) {
+    sizes.push_back(1);
+    strides.push_back(0);
+  }
+  return alias_with(seen, sizes, strides, seen.storage_offset());
+}
 void index_put_into(const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate,
                     const Tensor& out) {
-  if (!accumulate && values.plain_numel() == 1 && is_full_mask(self, indices) && values.dim() <= 1) {
-    require(values.dtype() == self.dtype(), kTypesDiffer, dtype_name(self.dtype()),
-            dtype_name(values.dtype()));
+  if (Tensor mask; !accumulate && values.plain_numel() == 1 && (mask = only_mask(self, indices)).defined()) {
     Tensor number = alias_with(values, SymInts{}, SymInts{}, values.storage_offset());
-    return run_pointwise(cpu::kWhere, self.dtype(), out, {&indices[0], &number, &self});
+    require_value_fits(number, self.dtype());
+    return fill_chosen(self, mask, number, out);
   }
   Tensor target = with_mask_dims(out, indices);
   IndexPlan plan = plan_index(target, without_masks(target, indices, mask_columns));
@@ -458,7 +482,7 @@ WEFT_OPERATOR(index_put) = {
         "aten::index_put.out(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, *, "
         "Tensor(a!) out) -> Tensor(a!)",
     .meta = function<&index_put_meta>(),
-    .kernel = structured_exact<&index_put_meta, &index_put_into, true>(),
+    .kernel = structured_exact<&index_put_meta, &index_put_into, true, Target::kMayRepeat>(),
     .vjp = {.saves = inputs(1), .rule = index_put_vjp},
     .batch = index_put_batch,
     .samples = index_put_samples,

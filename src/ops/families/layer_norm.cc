@@ -187,7 +187,7 @@ WEFT_OPERATOR(native_layer_norm) = {
         "Tensor(c!))",
     .traits = Traits::kAutocastWide,
     .meta = function<&layer_norm_meta>(),
-    .kernel = structured<&layer_norm_meta, &layer_norm_into>(),
+    .kernel = structured_exact<&layer_norm_meta, &layer_norm_into>(),
     .vjp = {.saves = inputs(0, 2) | outputs(1, 2) | sizes(3),
             .rule =
                 [](const Vjp& v) {
@@ -212,7 +212,7 @@ WEFT_OPERATOR(native_layer_norm_backward) = {
         "Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask, *, Tensor(a!) out0, "
         "Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
     .meta = function<&layer_norm_backward_meta>(),
-    .kernel = plain<&layer_norm_backward_kernel>(),
+    .kernel = plain<&layer_norm_backward_kernel, OutType::kExact>(),
     .vjp = {.saves = inputs(0, 1, 3, 4, 5), .rule = layer_norm_backward_vjp},
     .batch = loop_batch,
     .samples =

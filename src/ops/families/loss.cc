@@ -431,7 +431,7 @@ WEFT_OPERATOR(nll_loss_forward) = {
         "ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
     .traits = Traits::kAutocastWide,
     .meta = function<&nll_meta<false>>(),
-    .kernel = structured<&nll_meta<false>, &nll_into>(),
+    .kernel = structured_exact<&nll_meta<false>, &nll_into>(),
     .vjp = {.saves = inputs(0, 1, 2) | outputs(1),
             .rule =
                 nll_vjp<static_cast<Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -449,7 +449,7 @@ WEFT_OPERATOR(nll_loss_backward) = {
         "aten::nll_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, "
         "int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> Tensor(a!)",
     .meta = function<&nll_backward_meta<false>>(),
-    .kernel = structured<&nll_backward_meta<false>, &nll_backward_into>(),
+    .kernel = structured_exact<&nll_backward_meta<false>, &nll_backward_into>(),
     .vjp = {.saves = inputs(2, 3, 6),
             .rule = nll_backward_vjp<static_cast<std::tuple<Tensor, Tensor> (*)(
                 const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&)>(&nll_loss_forward)>},
@@ -469,7 +469,7 @@ WEFT_OPERATOR(nll_loss2d_forward) = {
         "ignore_index, *, Tensor(a!) output, Tensor(b!) total_weight) -> (Tensor(a!), Tensor(b!))",
     .traits = Traits::kAutocastWide,
     .meta = function<&nll_meta<true>>(),
-    .kernel = structured<&nll_meta<true>, &nll_into>(),
+    .kernel = structured_exact<&nll_meta<true>, &nll_into>(),
     .vjp = {.saves = inputs(0, 1, 2) | outputs(1),
             .rule =
                 nll_vjp<static_cast<Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -488,7 +488,7 @@ WEFT_OPERATOR(nll_loss2d_backward) = {
         "weight, int reduction, SymInt ignore_index, Tensor total_weight, *, Tensor(a!) grad_input) -> "
         "Tensor(a!)",
     .meta = function<&nll_backward_meta<true>>(),
-    .kernel = structured<&nll_backward_meta<true>, &nll_backward_into>(),
+    .kernel = structured_exact<&nll_backward_meta<true>, &nll_backward_into>(),
     .vjp = {.saves = inputs(2, 3, 6),
             .rule = nll_backward_vjp<static_cast<std::tuple<Tensor, Tensor> (*)(
                 const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&)>(&nll_loss2d_forward)>},
@@ -507,7 +507,7 @@ WEFT_OPERATOR(nll_loss) = {
     .out =
         "aten::nll_loss.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
         "ignore_index=-100, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite<&nll_loss_composite>(),
+    .composite = composite_exact<&nll_loss_composite>(),
     .samples = nll_samples,
 };
 
@@ -518,7 +518,7 @@ WEFT_OPERATOR(nll_loss2d) = {
     .out =
         "aten::nll_loss2d.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
         "ignore_index=-100, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite<&nll_loss2d_composite>(),
+    .composite = composite_exact<&nll_loss2d_composite>(),
     .samples = nll2d_samples,
 };
 

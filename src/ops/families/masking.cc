@@ -2,6 +2,8 @@
 #include "ops/cpu/true_elements.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
+#include "ops/support/masked_fill.h"
+#include "ops/support/number_range.h"
 #include "weft/ops/fake.h"
 
 namespace weft::ops {
@@ -12,7 +14,7 @@ constexpr Traits kCounts = Traits::kDataDependent | Traits::kNotBatchable;
 // --- masked_fill -----------------------------------------------------------------------------------------
 
 void check_mask(const Tensor& mask) {
-  require(mask.dtype() == kBool, "masked_fill only supports boolean masks, but got mask with dtype {}",
+  require(mask.dtype() == kBool, "masked_fill_ only supports boolean masks, but got mask with dtype {}",
           dtype_name(mask.dtype()));
 }
 TensorSpec masked_fill_tensor_meta(const Tensor& self, const Tensor& mask, const Tensor& value) {
@@ -20,23 +22,19 @@ TensorSpec masked_fill_tensor_meta(const Tensor& self, const Tensor& mask, const
   require(value.dim() == 0,
           "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
           value.dim());
-  require(can_cast(value.dtype(), self.dtype()), "value cannot be converted to type {} without overflow",
-          dtype_name(self.dtype()));
-  SymInts sizes = broadcast_sizes(self.sizes(), mask.sizes());
-  return {self.dtype(), self.device(), sizes, pointwise_strides({&self, &mask}, sizes)};
+  return contiguous_spec(broadcast_sizes(self.sizes(), mask.sizes()), self.dtype(), self.device());
 }
 void masked_fill_tensor_into(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out) {
-  run_pointwise(cpu::kWhere, self.dtype(), out, {&mask, &value, &self});
+  require_value_fits(value, self.dtype());
+  fill_chosen(self, mask, value, out);
 }
 TensorSpec masked_fill_meta(const Tensor& self, const Tensor& mask, const Scalar& value) {
   check_mask(mask);
-  require(!value.is_complex() || self.is_complex(), "value cannot be converted to type {} without overflow",
-          dtype_name(self.dtype()));
-  SymInts sizes = broadcast_sizes(self.sizes(), mask.sizes());
-  return {self.dtype(), self.device(), sizes, pointwise_strides({&self, &mask}, sizes)};
+  require_fits(value, self.dtype());
+  return contiguous_spec(broadcast_sizes(self.sizes(), mask.sizes()), self.dtype(), self.device());
 }
 void masked_fill_into(const Tensor& self, const Tensor& mask, const Scalar& value, const Tensor& out) {
-  masked_fill_tensor_into(self, mask, wrapped_number(value), out);
+  fill_chosen(self, mask, wrapped_number(value), out);
 }
 
 // --- nonzero ---------------------------------------------------------------------------------------------
@@ -232,7 +230,7 @@ WEFT_OPERATOR(masked_fill_scalar) = {
         "Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&masked_fill_meta>(),
-    .kernel = structured<&masked_fill_meta, &masked_fill_into, true>(),
+    .kernel = structured_exact<&masked_fill_meta, &masked_fill_into, true, Target::kMayRepeat>(),
     .vjp = {.saves = inputs(1),
             .rule = [](const Vjp& v) { return Grads{masked_fill(v.grad(), v.input(1), 0), Tensor()}; }},
     .batch = pointwise_batch,
@@ -251,7 +249,8 @@ WEFT_OPERATOR(masked_fill_tensor) = {
         "Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&masked_fill_tensor_meta>(),
-    .kernel = structured<&masked_fill_tensor_meta, &masked_fill_tensor_into, true>(),
+    .kernel =
+        structured_exact<&masked_fill_tensor_meta, &masked_fill_tensor_into, true, Target::kMayRepeat>(),
     .vjp = {.saves = inputs(1),
             .rule =
                 [](const Vjp& v) {

@@ -1,11 +1,16 @@
 // Matrix products.
 #include "ops/cpu/gemm.h"
 #include "ops/support/family.h"
+#include "ops/support/number_range.h"
 
 namespace weft::ops {
 namespace {
 
-Complex<double> number(const Scalar& s) { return s.to_complex(); }
+// Nothing is asked of a number that nothing is multiplied by.
+Complex<double> number(const Scalar& s, const Tensor& out) {
+  if (out.plain_numel() > 0) require_fits_computation(s, out.dtype());
+  return s.to_complex();
+}
 
 cpu::Matrix matrix_of(const Tensor& t, int64_t row_dim, int64_t column_dim) {
   return {static_cast<const char*>(t.raw_data()), t.plain_strides()[static_cast<size_t>(row_dim)],
@@ -91,7 +96,7 @@ TensorSpec addmm_meta(const Tensor& self, const Tensor& mat1, const Tensor& mat2
 }
 void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                 const Scalar& alpha, const Tensor& out) {
-  multiply(mat1, mat2, number(alpha), number(beta), self, out);
+  multiply(mat1, mat2, number(alpha, out), number(beta, out), self, out);
 }
 
 // --- bmm -------------------------------------------------------------------------------------------------
@@ -137,7 +142,7 @@ void baddbmm_into(const Tensor& self, const Tensor& batch1, const Tensor& batch2
                   const Scalar& alpha, const Tensor& out) {
   bool reads = !beta.equals_number(0);
   if (reads && !out.is_same(self)) copy_values(out, self);
-  multiply_batches(batch1, batch2, number(alpha), reads ? number(beta) : Complex<double>(0), out);
+  multiply_batches(batch1, batch2, number(alpha, out), reads ? number(beta, out) : Complex<double>(0), out);
 }
 
 // --- addmv -----------------------------------------------------------------------------------------------
@@ -172,7 +177,8 @@ void addmv_into(const Tensor& self, const Tensor& mat, const Tensor& vec, const 
   bool reads = !beta.equals_number(0);
   if (reads && !out.is_same(self)) copy_values(out, self);
   Tensor column = as_column(out);
-  multiply(mat, as_column(vec), number(alpha), reads ? number(beta) : Complex<double>(0), column, column);
+  multiply(mat, as_column(vec), number(alpha, out), reads ? number(beta, out) : Complex<double>(0), column,
+           column);
 }
 
 // --- dot, mv ---------------------------------------------------------------------------------------------
@@ -449,21 +455,21 @@ WEFT_OPERATOR(addmv) = {
 WEFT_OPERATOR(mv) = {
     .schema = "aten::mv(Tensor self, Tensor vec) -> Tensor",
     .out = "aten::mv.out(Tensor self, Tensor vec, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite<&mv_composite>(),
+    .composite = composite_exact<&mv_composite>(),
     .samples = [] { return Samples{{"plain", {f64({2, 3}), f64({3})}}}; },
 };
 
 WEFT_OPERATOR(dot) = {
     .schema = "aten::dot(Tensor self, Tensor tensor) -> Tensor",
     .out = "aten::dot.out(Tensor self, Tensor tensor, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite<&dot_composite>(),
+    .composite = composite_exact<&dot_composite>(),
     .samples = [] { return Samples{{"plain", {f64({3}), f64({3})}}}; },
 };
 
 WEFT_OPERATOR(matmul) = {
     .schema = "aten::matmul(Tensor self, Tensor other) -> Tensor",
     .out = "aten::matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite<&matmul_composite>(),
+    .composite = composite_exact<&matmul_composite>(),
     .samples =
         [] {
           return Samples{{"vectors", {f64({3}), f64({3})}},
@@ -477,7 +483,7 @@ WEFT_OPERATOR(linear) = {
     .schema = "aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
     .out =
         "aten::linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite<&linear_composite>(),
+    .composite = composite_exact<&linear_composite>(),
     .samples =
         [] {
           return Samples{{"bias", {f64({2, 3}), f64({4, 3}), f64({4})}},

@@ -58,9 +58,7 @@ void check_pool_input(const char* op, const Tensor& self, int64_t dims = 3) {
             describe_sizes(self.sizes()));
 }
 
-bool is_channels_last(const Tensor& self) {
-  return self.dim() == 4 && self.is_contiguous(MemoryFormat::kChannelsLast) && !self.is_contiguous();
-}
+bool is_channels_last(const Tensor& self) { return suggested_format(self) == MemoryFormat::kChannelsLast; }
 // The result keeps the memory format of the input.
 TensorSpec pooled_spec(const Tensor& self, SymInts sizes, DType dtype) {
   SymInts strides = is_channels_last(self) ? strides_of_format(sizes, MemoryFormat::kChannelsLast)
@@ -298,7 +296,7 @@ WEFT_OPERATOR(max_pool2d_with_indices) = {
         "padding=0, int[2] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> "
         "(Tensor(a!), Tensor(b!))",
     .meta = function<&max_pool_meta>(),
-    .kernel = structured<&max_pool_meta, &max_pool_into>(),
+    .kernel = structured_exact<&max_pool_meta, &max_pool_into>(),
     .vjp = {.saves = inputs(0) | outputs(1),
             .rule =
                 [](const Vjp& v) {
@@ -324,7 +322,7 @@ WEFT_OPERATOR(max_pool2d_with_indices_backward) = {
         "kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices, *, "
         "Tensor(a!) grad_input) -> Tensor(a!)",
     .meta = function<&max_pool_backward_meta>(),
-    .kernel = structured<&max_pool_backward_meta, &max_pool_backward_into>(),
+    .kernel = structured_exact<&max_pool_backward_meta, &max_pool_backward_into>(),
     .vjp = {.saves = inputs(7),
             .rule =
                 [](const Vjp& v) {
@@ -357,7 +355,7 @@ WEFT_OPERATOR(avg_pool2d) = {
         "Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&avg_pool_meta>(),
-    .kernel = structured<&avg_pool_meta, &avg_pool_into>(),
+    .kernel = structured_exact<&avg_pool_meta, &avg_pool_into>(),
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -386,7 +384,7 @@ WEFT_OPERATOR(avg_pool2d_backward) = {
         "Tensor(a!) grad_input) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&avg_pool_backward_meta>(),
-    .kernel = structured<&avg_pool_backward_meta, &avg_pool_backward_into>(),
+    .kernel = structured_exact<&avg_pool_backward_meta, &avg_pool_backward_into>(),
     .vjp = {.rule =
                 [](const Vjp& v) {
                   auto kernel = boxing::Unboxed<IntSpan>(v.arg(2)),
@@ -411,7 +409,7 @@ WEFT_OPERATOR(adaptive_avg_pool2d_kernel) = {
         "aten::_adaptive_avg_pool2d.out(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&adaptive_meta>(),
-    .kernel = structured<&adaptive_meta, &adaptive_into>(),
+    .kernel = structured_exact<&adaptive_meta, &adaptive_into>(),
     .vjp = {.saves = inputs(0),
             .rule = [](const Vjp& v) { return Grads{_adaptive_avg_pool2d_backward(v.grad(), v.input(0))}; }},
     .batch = image_batch,
@@ -425,7 +423,7 @@ WEFT_OPERATOR(adaptive_avg_pool2d_backward) = {
         "Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&adaptive_backward_meta>(),
-    .kernel = structured<&adaptive_backward_meta, &adaptive_backward_into>(),
+    .kernel = structured_exact<&adaptive_backward_meta, &adaptive_backward_into>(),
     .vjp = {.saves = sizes(0),
             .rule =
                 [](const Vjp& v) {
@@ -442,7 +440,7 @@ WEFT_OPERATOR(adaptive_avg_pool2d) = {
     .schema = "aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
     .out =
         "aten::adaptive_avg_pool2d.out(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite<&adaptive_composite>(),
+    .composite = composite_exact<&adaptive_composite>(),
     .samples =
         [] {
           return Samples{{"one", {f64({1, 2, 5, 4}), ints({1, 1})}},

@@ -21,13 +21,27 @@ TensorSpec normal_meta(const Tensor& self, double, double, const MaybeGenerator&
 void normal_into(const Tensor&, double mean, double std, const MaybeGenerator& generator, const Tensor& out) {
   draw_normal(out, mean, std, generator);
 }
-TensorSpec bernoulli_meta(const Tensor& self, const MaybeGenerator&) { return like_self(self); }
+// Its result is contiguous where that of the other draws has the layout of `self`.
+TensorSpec contiguous_like_self(const Tensor& self) {
+  return contiguous_spec(self.sizes(), self.dtype(), self.device());
+}
+TensorSpec bernoulli_meta(const Tensor& self, const MaybeGenerator&) { return contiguous_like_self(self); }
 void bernoulli_into(const Tensor& self, const MaybeGenerator& generator, const Tensor& out) {
   draw_bernoulli(out, self, generator);
 }
+// A target of any real type takes the zeros and ones.
+const Tensor& bernoulli_out_kernel(const Tensor& self, const MaybeGenerator& generator, const Tensor& out) {
+  TensorSpec spec = contiguous_like_self(self);
+  spec.dtype = out.dtype();
+  check_no_internal_overlap(out);
+  prepare_out(spec, out);
+  check_overlap(out, self);
+  draw_bernoulli(out, self, generator);
+  return out;
+}
 TensorSpec bernoulli_p_meta(const Tensor& self, double p, const MaybeGenerator&) {
   check_probability(p, "bernoulli");
-  return like_self(self);
+  return contiguous_like_self(self);
 }
 void bernoulli_p_into(const Tensor&, double p, const MaybeGenerator& generator, const Tensor& out) {
   draw_bernoulli(out, p, generator);
@@ -143,7 +157,7 @@ WEFT_OPERATOR(bernoulli) = {
     .out = "aten::bernoulli.out(Tensor self, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kRandom,
     .meta = function<&bernoulli_meta>(),
-    .kernel = structured<&bernoulli_meta, &bernoulli_into, true>(),
+    .kernel = with_out<&bernoulli_out_kernel>(structured<&bernoulli_meta, &bernoulli_into, true>()),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = random_like_batch,
     .samples = [] { return Samples{{"plain", {make({3, 4}, kFloat64, 0, 1)}}}; },
@@ -158,7 +172,7 @@ WEFT_OPERATOR(bernoulli_p) = {
         "-> Tensor(a!)",
     .traits = Traits::kRandom | Traits::kUninitialized,
     .meta = function<&bernoulli_p_meta>(),
-    .kernel = structured<&bernoulli_p_meta, &bernoulli_p_into, true>(),
+    .kernel = structured_exact<&bernoulli_p_meta, &bernoulli_p_into, true>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = random_like_batch,
     .samples = [] { return Samples{{"plain", {f64({3, 4}), 0.3}}}; },
@@ -186,7 +200,7 @@ WEFT_OPERATOR(native_dropout) = {
         "-> (Tensor(a!), Tensor(b!))",
     .traits = Traits::kRandom,
     .meta = function<&native_dropout_meta>(),
-    .kernel = structured<&native_dropout_meta, &native_dropout_into>(),
+    .kernel = structured_exact<&native_dropout_meta, &native_dropout_into>(),
     .vjp = {.saves = outputs(1),
             .rule =
                 [](const Vjp& v) {
@@ -207,7 +221,7 @@ WEFT_OPERATOR(native_dropout_backward) = {
     .out =
         "aten::native_dropout_backward.out(Tensor grad_output, Tensor mask, float scale, *, Tensor(a!) out) "
         "-> Tensor(a!)",
-    .composite = composite<&native_dropout_backward_composite>(),
+    .composite = composite_exact<&native_dropout_backward_composite>(),
     .samples = [] { return Samples{{"plain", {f64({3, 4}), boolean({3, 4}), 2.0}}}; },
 };
 

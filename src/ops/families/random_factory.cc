@@ -18,7 +18,7 @@ struct Normal {
   static void draw(const Tensor& out, const MaybeGenerator& generator) { draw_normal(out, 0, 1, generator); }
 };
 
-void refuse_pinned(MaybeBool pin) {
+void refuse_pinned(const MaybeBool& pin) {
   require(!pin.value_or(false), "pin_memory: weft has no pinned memory; leave it out");
 }
 TensorSpec sized(SymIntSpan size, MaybeType dtype, MaybeLayout, MaybeDevice device, MaybeBool pin) {
@@ -34,11 +34,9 @@ TensorSpec like(const Tensor& self, MaybeType dtype, MaybeLayout, MaybeDevice de
       wanted == MemoryFormat::kPreserve ? preserved_strides(self) : strides_of_format(self.sizes(), wanted)};
 }
 // The type and device of a result that is written into `out` are its own.
-const Tensor& resized(TensorSpec spec, const Tensor& out) {
+const Tensor& resized(const TensorSpec& spec, const Tensor& out) {
   check_no_internal_overlap(out);
-  spec.dtype = out.dtype();
-  spec.device = out.device();
-  prepare_out(spec, out);
+  prepare_out(contiguous_spec(spec.sizes, out.dtype(), out.device()), out);
   return out;
 }
 

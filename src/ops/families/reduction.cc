@@ -27,6 +27,12 @@ void sum_dim_into(const Tensor& self, OptionalIntSpan dim, bool, MaybeType dtype
   run_reduction(cpu::kSum, sum_type(self, dtype) <= kInt64 ? kInt64 : sum_type(self, dtype), self,
                 mask_of(self, dim), {&out});
 }
+// Without a type of its own, the sum is made in the type of the target.
+const Tensor& sum_dim_out_kernel(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype,
+                                 const Tensor& out) {
+  if (dtype) check_out_type(OutType::kExact, {*dtype, self.device(), {}, {}}, out);
+  return StructuredForms<&sum_dim_meta, &sum_dim_into>::out(self, dim, keepdim, out.dtype(), out);
+}
 TensorSpec sum_meta(const Tensor& self, MaybeType dtype) { return sum_dim_meta(self, {}, false, dtype); }
 void sum_into(const Tensor& self, MaybeType dtype, const Tensor& out) {
   sum_dim_into(self, {}, false, dtype, out);
@@ -45,6 +51,17 @@ TensorSpec mean_dim_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim, 
 }
 void mean_dim_into(const Tensor& self, OptionalIntSpan dim, bool, MaybeType dtype, const Tensor& out) {
   run_reduction(cpu::kMean, mean_type(self, dtype), self, mask_of(self, dim), {&out});
+}
+// Without a type of its own, the mean is made in the type of the target where that has fractions.
+const Tensor& mean_dim_out_kernel(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype,
+                                  const Tensor& out) {
+  if (dtype) check_out_type(OutType::kExact, {*dtype, self.device(), {}, {}}, out);
+  DType type = mean_type(self, dtype);
+  if (is_floating(out.dtype()) || is_complex(out.dtype())) type = out.dtype();
+  return StructuredForms<&mean_dim_meta, &mean_dim_into>::out(self, dim, keepdim, type, out);
+}
+const Tensor& mean_out_kernel(const Tensor& self, MaybeType dtype, const Tensor& out) {
+  return mean_dim_out_kernel(self, {}, false, dtype, out);
 }
 TensorSpec mean_meta(const Tensor& self, MaybeType dtype) { return mean_dim_meta(self, {}, false, dtype); }
 void mean_into(const Tensor& self, MaybeType dtype, const Tensor& out) {
@@ -148,6 +165,31 @@ struct Truth {
   static void dim_into(const Tensor& self, int64_t dim, bool keepdim, const Tensor& out) {
     dims_into(self, IntSpan(&dim, 1), keepdim, out);
   }
+  // A target is bool, or uint8 for the sake of old programs, whatever the input is.
+  static const Tensor& dims_out(const Tensor& self, OptionalIntSpan dim, bool keepdim, const Tensor& out) {
+    require(out.dtype() == kBool || out.dtype() == kUInt8, "{} only supports bool tensor for result, got: {}",
+            kernel.name, dtype_name(out.dtype()));
+    TensorSpec spec = dims_meta(self, dim, keepdim);
+    spec.dtype = out.dtype();
+    check_no_internal_overlap(out);
+    prepare_out(spec, out);
+    check_overlap(out, self);
+    Tensor result = allocate(spec);  // the input may lie in the same memory
+    dims_into(self, dim, keepdim, result);
+    copy_values(out, result);
+    return out;
+  }
+  static const Tensor& out(const Tensor& self, const Tensor& out) { return dims_out(self, {}, false, out); }
+  static const Tensor& dim_out(const Tensor& self, int64_t dim, bool keepdim, const Tensor& out) {
+    return dims_out(self, IntSpan(&dim, 1), keepdim, out);
+  }
+  static constexpr KernelSet kernels() { return with_out<&out>(structured_exact<&meta, &into>()); }
+  static constexpr KernelSet dim_kernels() {
+    return with_out<&dim_out>(structured_exact<&dim_meta, &dim_into>());
+  }
+  static constexpr KernelSet dims_kernels() {
+    return with_out<&dims_out>(structured_exact<&dims_meta, &dims_into>());
+  }
 };
 using Any = Truth<cpu::kAny>;
 using All = Truth<cpu::kAll>;
@@ -193,7 +235,7 @@ WEFT_OPERATOR(sum) = {
     .out = "aten::sum.out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kLinear,
     .meta = function<&sum_meta>(),
-    .kernel = structured<&sum_meta, &sum_into>(),
+    .kernel = structured_exact<&sum_meta, &sum_into>(),
     .vjp = {.saves = sizes(0), .rule = [](const Vjp& v) { return Grads{expand(v.grad(), v.sizes(0))}; }},
     .batch = whole_batch,
     .samples = whole_samples,
@@ -208,7 +250,7 @@ WEFT_OPERATOR(sum_dim) = {
         "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kLinear,
     .meta = function<&sum_dim_meta>(),
-    .kernel = structured<&sum_dim_meta, &sum_dim_into>(),
+    .kernel = with_out<&sum_dim_out_kernel>(structured<&sum_dim_meta, &sum_dim_into>()),
     .vjp = {.saves = sizes(0),
             .rule =
                 [](const Vjp& v) {
@@ -232,7 +274,7 @@ WEFT_OPERATOR(mean) = {
     .out = "aten::mean.dtype_out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kLinear,
     .meta = function<&mean_meta>(),
-    .kernel = structured<&mean_meta, &mean_into>(),
+    .kernel = with_out<&mean_out_kernel>(structured<&mean_meta, &mean_into>()),
     .vjp = {.saves = sizes(0),
             .rule =
                 [](const Vjp& v) {
@@ -251,7 +293,7 @@ WEFT_OPERATOR(mean_dim) = {
         "out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kLinear,
     .meta = function<&mean_dim_meta>(),
-    .kernel = structured<&mean_dim_meta, &mean_dim_into>(),
+    .kernel = with_out<&mean_dim_out_kernel>(structured<&mean_dim_meta, &mean_dim_into>()),
     .vjp = {.saves = sizes(0),
             .rule =
                 [](const Vjp& v) {
@@ -309,7 +351,7 @@ WEFT_OPERATOR(all) = {
     .out = "aten::all.all_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&All::meta>(),
-    .kernel = structured<&All::meta, &All::into>(),
+    .kernel = All::kernels(),
     .batch = whole_truth_batch<true>,
     .samples = [] { return Samples{{"bool", {boolean({3, 4})}}, {"real", {f64({2})}}}; },
 };
@@ -319,7 +361,7 @@ WEFT_OPERATOR(all_dim) = {
     .out = "aten::all.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&All::dim_meta>(),
-    .kernel = structured<&All::dim_meta, &All::dim_into>(),
+    .kernel = All::dim_kernels(),
     .batch = dim_batch<1>,
     .samples = [] { return Samples{{"row", {boolean({3, 4}), 1}}}; },
 };
@@ -331,7 +373,7 @@ WEFT_OPERATOR(all_dims) = {
         "Tensor(a!)",
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&All::dims_meta>(),
-    .kernel = structured<&All::dims_meta, &All::dims_into>(),
+    .kernel = All::dims_kernels(),
     .batch = dims_batch<1>,
     .samples = [] { return Samples{{"two", {boolean({2, 3, 4}), ints({0, 2})}}}; },
 };
@@ -352,7 +394,7 @@ WEFT_OPERATOR(any) = {
     .out = "aten::any.all_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Any::meta>(),
-    .kernel = structured<&Any::meta, &Any::into>(),
+    .kernel = Any::kernels(),
     .batch = whole_truth_batch<false>,
     .samples = [] { return Samples{{"bool", {boolean({3, 4})}}, {"real", {f64({2})}}}; },
 };
@@ -362,7 +404,7 @@ WEFT_OPERATOR(any_dim) = {
     .out = "aten::any.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Any::dim_meta>(),
-    .kernel = structured<&Any::dim_meta, &Any::dim_into>(),
+    .kernel = Any::dim_kernels(),
     .batch = dim_batch<1>,
     .samples = [] { return Samples{{"row", {boolean({3, 4}), 1}}, {"keep", {boolean({3, 4}), 0, true}}}; },
 };
@@ -374,7 +416,7 @@ WEFT_OPERATOR(any_dims) = {
         "Tensor(a!)",
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Any::dims_meta>(),
-    .kernel = structured<&Any::dims_meta, &Any::dims_into>(),
+    .kernel = Any::dims_kernels(),
     .batch = dims_batch<1>,
     .samples = [] { return Samples{{"two", {boolean({2, 3, 4}), ints({0, 2})}}}; },
 };

@@ -196,7 +196,7 @@ WEFT_OPERATOR(softmax_int) = {
     .out =
         "aten::softmax.int_out(Tensor self, int dim, ScalarType? dtype=None, *, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .composite = composite<&softmax_composite>(),
+    .composite = composite_exact<&softmax_composite>(),
     .samples = [] { return Samples{{"plain", {f64({3, 4}), 1}}, {"typed", {f32({3, 4}), 0, kFloat64}}}; },
 };
 
@@ -205,7 +205,7 @@ WEFT_OPERATOR(log_softmax_int) = {
     .out =
         "aten::log_softmax.int_out(Tensor self, int dim, ScalarType? dtype=None, *, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .composite = composite<&log_softmax_composite>(),
+    .composite = composite_exact<&log_softmax_composite>(),
     .samples = [] { return Samples{{"plain", {f64({3, 4}), 1}}}; },
 };
 

@@ -31,6 +31,17 @@ TensorSpec abs_meta(const Tensor& self) {
   return {real_type(self.dtype()), self.device(), SymInts(self.sizes()), preserved_strides(self)};
 }
 void abs_into(const Tensor& self, const Tensor& out) { run_pointwise(cpu::kAbs, self.dtype(), out, {&self}); }
+using Abs = StructuredForms<&abs_meta, &abs_into, true>;
+const Tensor& abs_inplace(const Tensor& self) {
+  require(!self.is_complex(), "In-place abs is not supported for complex tensors.");
+  return Abs::inplace(self);
+}
+// The magnitude of complex numbers is converted; no other result is.
+const Tensor& abs_out_kernel(const Tensor& self, const Tensor& out) {
+  require(self.is_complex() || self.dtype() == out.dtype(), "Found dtype {} but expected {}",
+          dtype_name(out.dtype()), dtype_name(self.dtype()));
+  return Abs::out(self, out);
+}
 
 Samples truth_samples() {
   return {{"bool", {boolean({3, 4})}}, {"real", {f64({3})}}, {"integers", {i64({4})}}};
@@ -45,7 +56,10 @@ WEFT_OPERATOR(abs) = {
     .out = "aten::abs.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&abs_meta>(),
-    .kernel = structured<&abs_meta, &abs_into, true>(),
+    .kernel = {.functional = function<&Abs::functional>(),
+               .inplace = function<&abs_inplace>(),
+               .out = function<&abs_out_kernel>(),
+               .out_type_is_exact = true},
     .scalar = &cpu::kAbs,
     .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() * sgn(v.input(0))}; }},
     .batch = pointwise_batch,
@@ -186,7 +200,7 @@ WEFT_OPERATOR(floor) = {
     .out = "aten::floor.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kFloor>::meta_function(),
-    .kernel = Unary<cpu::kFloor>::kernels(),
+    .kernel = Unary<cpu::kFloor>::exact_kernels(),
     .scalar = &cpu::kFloor,
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = pointwise_batch,
@@ -199,7 +213,7 @@ WEFT_OPERATOR(ceil) = {
     .out = "aten::ceil.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kCeil>::meta_function(),
-    .kernel = Unary<cpu::kCeil>::kernels(),
+    .kernel = Unary<cpu::kCeil>::exact_kernels(),
     .scalar = &cpu::kCeil,
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = pointwise_batch,
@@ -212,7 +226,7 @@ WEFT_OPERATOR(sign) = {
     .out = "aten::sign.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kSign>::meta_function(),
-    .kernel = Unary<cpu::kSign>::kernels(),
+    .kernel = Unary<cpu::kSign>::exact_kernels(),
     .scalar = &cpu::kSign,
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = pointwise_batch,
@@ -237,7 +251,7 @@ WEFT_OPERATOR(bitwise_not) = {
     .out = "aten::bitwise_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = Unary<cpu::kBitwiseNot>::meta_function(),
-    .kernel = Unary<cpu::kBitwiseNot>::kernels(),
+    .kernel = Unary<cpu::kBitwiseNot>::exact_kernels(),
     .scalar = &cpu::kBitwiseNot,
     .batch = pointwise_batch,
     .samples = integer_samples,
@@ -272,7 +286,7 @@ WEFT_OPERATOR(sgn) = {
     .out = "aten::sgn.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&sgn_meta>(),
-    .kernel = structured<&sgn_meta, &sgn_into, true>(),
+    .kernel = structured_exact<&sgn_meta, &sgn_into, true>(),
     .scalar = &cpu::kSign,
     .vjp = {.saves = inputs(0) | outputs(0), .rule = sgn_vjp},
     .batch = pointwise_batch,
@@ -284,7 +298,7 @@ WEFT_OPERATOR(isnan) = {
     .out = "aten::isnan.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = Unary<cpu::kIsNan, TypeRule::kFloat>::meta_function(),
-    .kernel = Unary<cpu::kIsNan, TypeRule::kFloat>::kernels(),
+    .kernel = Unary<cpu::kIsNan, TypeRule::kFloat>::exact_kernels(),
     .scalar = &cpu::kIsNan,
     .batch = pointwise_batch,
     .samples = real_samples,

@@ -2,6 +2,7 @@
 #include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
+#include "ops/support/preserved_copy.h"
 #include "ops/support/view_geometry.h"
 
 namespace weft::ops {
@@ -144,8 +145,7 @@ Tensor diagonal_kernel(const Tensor& self, int64_t offset, int64_t dim1, int64_t
 // A copy of `self` in which the part that `view` picks is replaced by `src`.
 template <typename View>
 Tensor scatter_into(const Tensor& self, const Tensor& src, View view) {
-  Tensor result = allocate({self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)});
-  copy_values(result, self);
+  Tensor result = preserved_copy(self);
   Tensor part = view(result);
   require(same_sizes(part.sizes(), src.sizes()),
           "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
@@ -153,9 +153,7 @@ Tensor scatter_into(const Tensor& self, const Tensor& src, View view) {
   copy_values(part, src);
   return result;
 }
-TensorSpec scatter_spec(const Tensor& self) {
-  return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
-}
+TensorSpec scatter_spec(const Tensor& self) { return preserved_copy_spec(self); }
 
 Tensor select_scatter_kernel(const Tensor& self, const Tensor& src, int64_t dim, const SymInt& index) {
   return scatter_into(self, src, [&](const Tensor& t) { return select_kernel(t, dim, index); });
@@ -340,7 +338,7 @@ WEFT_OPERATOR(select_backward) = {
         "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&select_backward_meta>(),
-    .kernel = plain<&select_backward_kernel>(),
+    .kernel = plain<&select_backward_kernel, OutType::kExact>(),
     .vjp = {.rule =
                 [](const Vjp& v) { return Grads{select(v.grad(), v.arg<int64_t>(2), v.arg<SymInt>(3))}; }},
     .batch = part_backward_batch<2>,
@@ -354,7 +352,7 @@ WEFT_OPERATOR(select_scatter) = {
         "Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&select_scatter_meta>(),
-    .kernel = plain<&select_scatter_kernel>(),
+    .kernel = plain<&select_scatter_kernel, OutType::kExact>(),
     .vjp = {.saves = sizes(1),
             .rule =
                 [](const Vjp& v) {
@@ -402,7 +400,7 @@ WEFT_OPERATOR(slice_backward) = {
         "end, SymInt step, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&slice_backward_meta>(),
-    .kernel = plain<&slice_backward_kernel>(),
+    .kernel = plain<&slice_backward_kernel, OutType::kExact>(),
     .vjp = {.rule =
                 [](const Vjp& v) {
                   return Grads{slice(v.grad(), v.arg<int64_t>(2), v.arg<SymInt>(3), v.arg<SymInt>(4),
@@ -421,7 +419,7 @@ WEFT_OPERATOR(slice_scatter) = {
         "SymInt step=1, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&slice_scatter_meta>(),
-    .kernel = plain<&slice_scatter_kernel>(),
+    .kernel = plain<&slice_scatter_kernel, OutType::kExact>(),
     .vjp = {.saves = sizes(1),
             .rule =
                 [](const Vjp& v) {
@@ -549,7 +547,7 @@ WEFT_OPERATOR(diagonal_backward) = {
         "dim2, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&diagonal_backward_meta>(),
-    .kernel = plain<&diagonal_backward_kernel>(),
+    .kernel = plain<&diagonal_backward_kernel, OutType::kExact>(),
     .vjp = {.rule =
                 [](const Vjp& v) {
                   return Grads{diagonal(v.grad(), v.arg<int64_t>(2), v.arg<int64_t>(3), v.arg<int64_t>(4))};
@@ -566,7 +564,7 @@ WEFT_OPERATOR(diagonal_scatter) = {
         "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&diagonal_scatter_meta>(),
-    .kernel = plain<&diagonal_scatter_kernel>(),
+    .kernel = plain<&diagonal_scatter_kernel, OutType::kExact>(),
     .vjp = {.saves = sizes(1),
             .rule =
                 [](const Vjp& v) {

@@ -1,5 +1,6 @@
 // where: a choice for each element.
 #include "ops/support/family.h"
+#include "ops/support/number_range.h"
 
 namespace weft::ops {
 namespace {
@@ -19,9 +20,11 @@ void where_into(const Tensor& condition, const Tensor& self, const Tensor& other
   run_pointwise(cpu::kWhere, common_type(self, other), out, {&condition, &self, &other});
 }
 Tensor where_scalar_self(const Tensor& condition, const Scalar& self, const Tensor& other) {
+  require_fits_computation(self, common_type(self, other));
   return where(condition, wrapped_number(self), other);
 }
 Tensor where_scalar_other(const Tensor& condition, const Tensor& self, const Scalar& other) {
+  require_fits_computation(other, common_type(self, other));
   return where(condition, self, wrapped_number(other));
 }
 Tensor where_scalar(const Tensor& condition, const Scalar& self, const Scalar& other) {
@@ -36,7 +39,7 @@ WEFT_OPERATOR(where_self) = {
         "aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&where_meta>(),
-    .kernel = structured<&where_meta, &where_into, true>(),
+    .kernel = structured_exact<&where_meta, &where_into, true>(),
     .scalar = &cpu::kWhere,
     .vjp = {.saves = inputs(0),
             .rule =

@@ -25,21 +25,15 @@ struct ComplexPair {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
   }
   friend ComplexPair operator*(ComplexPair a, R b) { return {a.re * b, a.im * b}; }
-  // Scaled by the larger part of b, so that squares neither overflow nor vanish.
+  // Divided by the larger part of b first, so that squares neither overflow nor vanish. What infinities give
+  // follows from the steps: those of PyTorch.
   friend ComplexPair operator/(ComplexPair a, ComplexPair b) {
-    R largest = maximum(abs(b.re), abs(b.im));
-    R scale = where(largest == R(0), R(1), where(is_infinite(largest), R(1), R(1) / largest));
-    R re = b.re * scale, im = b.im * scale;
-    // An infinite divisor makes every finite quotient zero: its parts become 0 or +-1.
-    Mask infinite = is_infinite(largest);
-    re = where(infinite, where(is_infinite(b.re), copysign(R(1), b.re), copysign(R(0), b.re)), re);
-    im = where(infinite, where(is_infinite(b.im), copysign(R(1), b.im), copysign(R(0), b.im)), im);
-    R norm = re * re + im * im;
-    R real = (a.re * re + a.im * im) / norm * scale, imaginary = (a.im * re - a.re * im) / norm * scale;
-    Mask vanishes = infinite & !is_infinite(a.re) & !is_infinite(a.im), zero = largest == R(0);
-    R infinity = copysign(R(__builtin_inf()), b.re);
-    return {where(zero, a.re * infinity, where(vanishes, real * R(0), real)),
-            where(zero, a.im * infinity, where(vanishes, imaginary * R(0), imaginary))};
+    Mask upright = abs(b.re) >= abs(b.im), zero = (b.re == R(0)) & (b.im == R(0));
+    R larger = where(upright, b.re, b.im), smaller = where(upright, b.im, b.re);
+    R ratio = smaller / larger, scale = R(1) / (larger + smaller * ratio);
+    R re = where(upright, a.re + a.im * ratio, a.re * ratio + a.im) * scale;
+    R im = where(upright, a.im - a.re * ratio, a.im * ratio - a.re) * scale;
+    return {where(zero, a.re / abs(b.re), re), where(zero, a.im / abs(b.im), im)};
   }
   friend Mask operator==(ComplexPair a, ComplexPair b) { return (a.re == b.re) & (a.im == b.im); }
   friend Mask operator!=(ComplexPair a, ComplexPair b) { return !(a == b); }
@@ -71,24 +65,24 @@ ComplexPair<R> times_i(ComplexPair<R> z) {
   return {-z.im, z.re};
 }
 
-// radius * (cos(angle), sin(angle)); a zero angle or radius stays exact beside infinities, and an infinite
-// radius stays infinite in an unknown direction.
+// radius * (cos(angle), sin(angle)); a zero angle or radius stays exact beside infinities, and a radius that
+// is infinite, rather than too large, stays so in an unknown direction.
 template <typename R>
-ComplexPair<R> polar(R radius, R angle) {
+ComplexPair<R> polar(R radius, R angle, MaskOf<R> is_infinite_radius) {
   R re = radius * cos(angle), im = radius * sin(angle);
   MaskOf<R> flat = angle == R(0), none = radius == R(0);
-  MaskOf<R> lost = is_infinite(radius) & is_nan(re);
+  MaskOf<R> lost = is_infinite_radius & is_nan(re);
   re = where(flat | lost, radius, where(none, R(0), re));
   return {re, where(flat, angle, where(none, R(0), im))};
 }
 
 template <typename R>
 ComplexPair<R> exp(ComplexPair<R> z) {
-  return polar(exp(z.re), z.im);
+  return polar(exp(z.re), z.im, is_infinite(z.re));
 }
 template <typename R>
 ComplexPair<R> exp2(ComplexPair<R> z) {
-  return polar(exp2(z.re), z.im * R(0.69314718055994530942));
+  return polar(exp2(z.re), z.im * R(0.69314718055994530942), is_infinite(z.re));
 }
 template <typename R>
 ComplexPair<R> log(ComplexPair<R> z) {
@@ -107,7 +101,8 @@ ComplexPair<R> log1p(ComplexPair<R> z) {
   // |1 + z|^2 - 1 = x (2 + x) + y^2 keeps the digits of a small z.
   R small = R(0.5) * log1p(z.re * (R(2) + z.re) + z.im * z.im);
   R large = log(hypot(R(1) + z.re, z.im));
-  return {where(abs(z.re) + abs(z.im) < R(0.5), small, large), atan2(z.im, R(1) + z.re)};
+  R re = where(abs(z.re) + abs(z.im) < R(0.5), small, large);
+  return {where(is_nan(z), R(__builtin_nan("")), re), atan2(z.im, R(1) + z.re)};
 }
 template <typename R>
 ComplexPair<R> expm1(ComplexPair<R> z) {
@@ -138,21 +133,30 @@ ComplexPair<R> rsqrt(ComplexPair<R> z) {
   return ComplexPair<R>(R(1)) / sqrt(z);
 }
 
+// A product of a zero and an infinity that stands for a zero: the part is zero wherever the other factor's
+// argument lies.
+template <typename R>
+R keep_zero(MaskOf<R> is_zero, R zero, R product) {
+  return where(is_zero & is_nan(product), zero, product);
+}
 template <typename R>
 ComplexPair<R> sin(ComplexPair<R> z) {
-  return {sin(z.re) * cosh(z.im), cos(z.re) * sinh(z.im)};
+  return {keep_zero(z.re == R(0), z.re, sin(z.re) * cosh(z.im)),
+          keep_zero(z.im == R(0), z.im, cos(z.re) * sinh(z.im))};
 }
 template <typename R>
 ComplexPair<R> cos(ComplexPair<R> z) {
-  return {cos(z.re) * cosh(z.im), -(sin(z.re) * sinh(z.im))};
+  R zero = copysign(R(0), z.re) * copysign(R(1), z.im);
+  return {cos(z.re) * cosh(z.im), -keep_zero((z.re == R(0)) | (z.im == R(0)), zero, sin(z.re) * sinh(z.im))};
 }
 template <typename R>
 ComplexPair<R> sinh(ComplexPair<R> z) {
-  return {sinh(z.re) * cos(z.im), cosh(z.re) * sin(z.im)};
+  ComplexPair<R> s = sin(times_i(z));
+  return {s.im, -s.re};
 }
 template <typename R>
 ComplexPair<R> cosh(ComplexPair<R> z) {
-  return {cosh(z.re) * cos(z.im), sinh(z.re) * sin(z.im)};
+  return cos(times_i(z));
 }
 // tanh(x + iy) = (t (1 + u^2) + i u (1 - t^2)) / (1 + t^2 u^2) with t = tanh x, u = tan y; written with
 // sin and cos so that nothing overflows. Beyond |x| = 20 the result is +-1 in either precision.
@@ -161,9 +165,9 @@ ComplexPair<R> tanh(ComplexPair<R> z) {
   R s = sin(z.im), c = cos(z.im), bounded = where(abs(z.re) > R(20), R(20), abs(z.re));
   R sh = sinh(bounded), ch = cosh(bounded);
   R norm = sh * sh + c * c;
-  R re = copysign(sh * ch / norm, z.re);
+  R re = keep_zero(z.re == R(0), z.re, copysign(sh * ch / norm, z.re));
   MaskOf<R> far = abs(z.re) > R(20);
-  R tail = R(4) * s * c * exp(R(-2) * abs(z.re));
+  R tail = keep_zero(is_infinite(z.re), copysign(R(0), z.im), R(4) * s * c * exp(R(-2) * abs(z.re)));
   return {where(far, copysign(R(1), z.re), re), where(far, tail, s * c / norm)};
 }
 template <typename R>
@@ -171,12 +175,10 @@ ComplexPair<R> tan(ComplexPair<R> z) {
   ComplexPair<R> t = tanh(times_i(z));
   return {t.im, -t.re};
 }
-// 1 / (1 + exp(-z)); for a negative real part exp(z) / (1 + exp(z)), which cannot overflow.
 template <typename R>
 ComplexPair<R> sigmoid(ComplexPair<R> z) {
-  MaskOf<R> right = z.re >= R(0);
-  ComplexPair<R> e = exp(where(right, -z, z)), one(R(1));
-  return where(right, one, e) / (one + e);
+  ComplexPair<R> one(R(1));
+  return one / (one + exp(-z));
 }
 template <typename R>
 ComplexPair<R> pow(ComplexPair<R> base, ComplexPair<R> exponent) {

@@ -1,6 +1,7 @@
 #include "ops/support/pointwise.h"
 
 #include "ops/support/dense.h"
+#include "ops/support/number_range.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -104,6 +105,12 @@ void run_division(const cpu::PointwiseKernel& kernel, DType compute, const Tenso
 }
 
 cpu::ParamValue param_of(const Scalar& number, DType compute) {
+  require_fits_computation(number, compute);
+  return converted_param(number, compute);
+}
+
+cpu::ParamValue converted_param(const Scalar& number, DType compute) {
+  if (compute == kBool) return static_cast<int64_t>(number.to_bool());
   if (is_complex(compute)) {
     Complex<double> z = number.to_complex();
     return {z.re, z.im};

@@ -6,6 +6,7 @@
 #include "ops/support/type_promotion.h"
 
 // Pointwise operators from their scalar kernels: type rule, meta function and all forms in a line each.
+// `exact_kernels` are for those whose out= tensor must have the result's own type.
 
 namespace weft {
 
@@ -24,7 +25,10 @@ inline bool divides_integers(const cpu::PointwiseKernel& kernel) {
 void run_pointwise2(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out0, const Tensor& out1,
                     std::initializer_list<const Tensor*> inputs,
                     std::span<const cpu::ParamValue> params = {});
+// A number as a kernel of this type takes it; an error where the type cannot hold it.
 cpu::ParamValue param_of(const Scalar& number, DType compute);
+// The same without the question: what is computed may be infinite in a narrower type.
+cpu::ParamValue converted_param(const Scalar& number, DType compute);
 
 // A 0-dim tensor that stands for a number: weak in type promotion.
 Tensor wrapped_number(const Scalar& number);
@@ -58,6 +62,7 @@ struct Unary {
     run_pointwise(kernel, compute(self), out, {&self});
   }
   static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }
+  static constexpr KernelSet exact_kernels() { return structured_exact<&meta, &into, true>(); }
   static constexpr Function meta_function() { return function<&meta>(); }
 };
 
@@ -77,6 +82,7 @@ struct Binary {
     run_pointwise(kernel, compute(self, other), out, {&self, &other});
   }
   static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }
+  static constexpr KernelSet exact_kernels() { return structured_exact<&meta, &into, true>(); }
   static constexpr Function meta_function() { return function<&meta>(); }
 };
 
@@ -93,6 +99,7 @@ struct BinaryScalar {
     Tensors::into(self, wrapped_number(other), out);
   }
   static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }
+  static constexpr KernelSet exact_kernels() { return structured_exact<&meta, &into, true>(); }
   static constexpr Function meta_function() { return function<&meta>(); }
 };
 

@@ -1,6 +1,7 @@
 #include "ops/support/random_draw.h"
 
 #include "ops/structured.h"
+#include "ops/support/number_range.h"
 #include "weft/base/error.h"
 #include "weft/base/parallel.h"
 #include "weft/base/random.h"
@@ -79,13 +80,27 @@ void draw_normal(const Tensor& out, double mean, double std, const MaybeGenerato
   });
 }
 
+namespace {
+
+void check_bound(const char* name, int64_t bound, DType dtype) {
+  const bool inside = dtype == kBool    ? bound == 0 || bound == 1
+                      : dtype == kUInt8 ? bound >= 0 && bound <= 255
+                                        : fits(Scalar(bound), dtype);
+  require(inside, "{} is out of bounds for {}: got {}", name, dtype_name(dtype), bound);
+}
+
+}  // namespace
+
 void draw_integers(const Tensor& out, int64_t low, int64_t high, const MaybeGenerator& generator) {
   require(low < high, "random_ expects 'from' to be less than 'to', but got from={} >= to={}", low, high);
+  require(!is_complex(out.dtype()),
+          "check_random_bounds handles only integral, floating-point and boolean types, but got {}",
+          dtype_name(out.dtype()));
+  check_bound("from", low, out.dtype());
+  check_bound("to - 1", high - 1, out.dtype());
   auto range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   visit_dtype(out.dtype(), [&]<typename T>() {
-    if constexpr (requires(T t) { t.re; })
-      fail("\"random_\" not implemented for '{}'", dtype_name(out.dtype()));
-    else
+    if constexpr (!requires(T t) { t.re; })
       draw<T>(out, generator, [=](const RandomStream& s, uint64_t i) {
         auto value = static_cast<int64_t>(static_cast<uint64_t>(low) + s.integer_below(i, range));
         if constexpr (std::same_as<T, Half> || std::same_as<T, BFloat16>) return T(static_cast<float>(value));
@@ -112,8 +127,10 @@ void draw_bernoulli(const Tensor& out, double p, const MaybeGenerator& generator
   });
 }
 void draw_bernoulli(const Tensor& out, const Tensor& p, const MaybeGenerator& generator) {
-  require(is_floating(p.dtype()), "bernoulli: expected probabilities of a floating type, but got {}",
-          describe(p));
+  require(is_floating(p.dtype()) || out.plain_numel() == 0,
+          "bernoulli: expected probabilities of a floating type, but got {}", describe(p));
+  require(!is_complex(out.dtype()), "\"bernoulli_tensor_cpu_self_\" not implemented for '{}'",
+          dtype_name(out.dtype()));
   Tensor wide = allocate_contiguous(out.sizes(), kFloat64);
   copy_values(wide, p);
   const double* probability = wide.data<double>();

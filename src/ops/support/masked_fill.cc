@@ -1,0 +1,31 @@
+#include "ops/support/masked_fill.h"
+
+#include "ops/support/dense.h"
+#include "ops/support/places.h"
+#include "ops/support/pointwise.h"
+
+namespace weft {
+namespace {
+
+// Element by element, since one that is not chosen may lie where a chosen one does.
+void fill_chosen_in_place(const Tensor& target, const Tensor& mask, const Tensor& value) {
+  const Tensor chosen = dense_as(mask, target.sizes(), kBool);
+  const Tensor number = dense_as(value, target.dtype());
+  const std::vector<int64_t> offsets = strided_offsets(target.plain_sizes(), target.plain_strides());
+  const bool* is_chosen = chosen.data<bool>();
+  visit_dtype(target.dtype(), [&]<typename T>() {
+    T* data = static_cast<T*>(target.raw_data());
+    const T filling = *static_cast<const T*>(number.raw_data());
+    for (size_t i = 0; i < offsets.size(); ++i)
+      if (is_chosen[i]) data[offsets[i]] = filling;
+  });
+}
+
+}  // namespace
+
+void fill_chosen(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out) {
+  if (repeats_elements(out)) return fill_chosen_in_place(out, mask, value);
+  run_pointwise(cpu::kWhere, self.dtype(), out, {&mask, &value, &self});
+}
+
+}  // namespace weft
