@@ -53,6 +53,12 @@ ValueList slices(const ValueList& xs, int64_t i);
 std::vector<Tensor> tensors_among(const ValueList& leaves);
 ValueList with_tensors(ValueList leaves, std::span<const Tensor> tensors);
 
+// Results of functions, as they are or without data: errors where the two of a cond differ in type, where a
+// value that is carried changes its type, and where the condition of a while_loop is not one truth value.
+void check_branches(const ValueList& on_true, const ValueList& on_false);
+void check_carry(std::string_view what, const ValueList& carried, const ValueList& next);
+void check_condition(const ValueList& results);
+
 // Whether gradients are recorded, and one of the arguments has one.
 bool wants_gradient(Args args);
 
