@@ -368,6 +368,11 @@ const Operator& while_operator() { return operators()[3]; }
 const Operator& stacked_while_operator() { return operators()[4]; }
 const Operator& out_dtype_operator() { return operators()[5]; }
 
+// PyTorch's graphs have `conditional = torch.ops.higher_order.cond(...)`.
+std::string_view flow::node_name(const Operator& op) {
+  return &op == &cond_operator() ? "conditional" : std::string_view();
+}
+
 std::span<const Operator> detail::operators_over_functions() { return operators(); }
 
 Value apply_cond(const Value& pred, const FlatFunction& on_true, const FlatFunction& on_false,
