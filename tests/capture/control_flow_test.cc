@@ -36,8 +36,9 @@ TEST(Cond, IsPlainControlFlowOutsideOfCaptures) {
 TEST(Cond, IsOneNodeWithTwoGraphs) {
   for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic}) {
     GraphModule g = make_graph(choose, {.mode = mode})(ones({3}));
-    EXPECT_THAT(g.code(),
-                HasSubstr("cond = torch.ops.higher_order.cond(gt, true_graph_0, false_graph_0, [arg0_1])"));
+    EXPECT_THAT(
+        g.code(),
+        HasSubstr("conditional = torch.ops.higher_order.cond(gt, true_graph_0, false_graph_0, [arg0_1])"));
     EXPECT_THAT(graph_module_in(g.find("true_graph_0"))->code(),
                 HasSubstr("torch.ops.aten.cos.default(arg0_1)"));
     expect_equal(g(ones({5})), ones({5}).cos());

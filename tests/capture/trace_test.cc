@@ -145,8 +145,11 @@ TEST(Trace, NotesWhereCallsWereMadeOnRequest) {
 }
 
 TEST(Trace, TheNumberOfElementsIsAQuestionOfItsOwn) {
-  TracedFunction traced = trace([](const Tensor& x) { return x.view({x.numel()}) * x.numel(); }, ones({3, 2}),
-                                {.arg_names = "x"});
+  auto scaled = [](const Tensor& x) {
+    Tensor flat = x.view({x.numel()});
+    return flat * x.numel();
+  };
+  TracedFunction traced = trace(scaled, ones({3, 2}), {.arg_names = "x"});
   expect_equal(traced(ones({4, 5})), full({20}, 20.0));
   EXPECT_EQ(traced.graph_text({.types = false}), R"(graph(%x : Tensor):
   %1 : int = aten::numel(%x)
