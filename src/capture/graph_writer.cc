@@ -1,5 +1,6 @@
 #include "capture/graph_writer.h"
 
+#include "func/control_flow_rules.h"
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
 #include "weft/core/struct.h"
@@ -180,13 +181,29 @@ void fill_in_device(const Operator& op, ValueList& args) {
 
 }  // namespace
 
+// A call that gives the tensor of an argument other sizes, as transpose_ does: what they were is read before.
+void GraphWriter::note_new_sizes(const Operator& op, const ValueList& nodes, const Value& result,
+                                 Node& call) {
+  if (!op.info().is_mutable || !result.is_tensor()) return;
+  const int16_t own = op.info().result_aliases.empty() ? int16_t{-1} : op.info().result_aliases[0];
+  const Node* target = own < 0 ? nullptr : node_in(nodes[static_cast<size_t>(own)]);
+  const NodeMeta* meta = target ? target->meta_or_null() : nullptr;
+  if (!meta || !meta->value.is_tensor() || !meta->value.tensor_ref().is_symbolic()) return;
+  SymIntSpan before = meta->value.tensor_ref().impl()->sizes(), after = result.tensor_ref().impl()->sizes();
+  bool is_same = before.size() == after.size();
+  for (size_t d = 0; is_same && d < before.size(); ++d) is_same = known(before[d] == after[d]);
+  if (!is_same) sizes_.note_change(*target, call);
+}
+
 Node& GraphWriter::add_call(const Operator& op, const ValueList& nodes, const Value& result) {
   ValueList complete = nodes;
   fill_in_device(op, complete);
   WrittenCall call = written_call(op, complete);
-  Node& node = graph_.call(*call.op, std::move(call.args), std::move(call.kwargs));
+  Node& node = graph_.create(NodeKind::kCallFunction, *call.op, std::move(call.args), std::move(call.kwargs),
+                             flow::node_name(op));
   annotate(node, result);
   track(result, node);
+  note_new_sizes(op, nodes, result, node);
   return node;
 }
 

@@ -58,6 +58,7 @@ class GraphWriter {
   Value attribute(std::string_view path) const;
 
  private:
+  void note_new_sizes(const Operator& op, const ValueList& nodes, const Value& result, Node& call);
   void track_items(const ValueList& elements, Node& node);
   void track_item(const Value& key, const Value& element, Node& node);
 

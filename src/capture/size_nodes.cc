@@ -110,7 +110,11 @@ Node& SizeNodes::make(const sym::Expr* expr) {
               "the symbol {} is used, but no input or result of the capture tells its value",
               expr->to_string());
       Node& tensor = *source->second.tensor;
-      made = value_of(graph_.call_function("aten::sym_size.int", {value_of(tensor), source->second.dim}));
+      auto change = changes_.find(&tensor);
+      Graph::InsertScope place(graph_, change == changes_.end() ? graph_.insertion_point() : change->second);
+      Node& size = graph_.call_function("aten::sym_size.int", {value_of(tensor), source->second.dim});
+      size.rename("sym_size_int");
+      made = value_of(size);
       break;
     }
     case sym::Kind::kAdd:

@@ -20,10 +20,15 @@ class SizeNodes {
   void offer_size(const sym::Expr* expr, Node& tensor, int64_t dim) {
     sources_.try_emplace(expr, Source{&tensor, dim});
   }
+  // From `change` on the tensor that this node gave has other sizes: the ones it had are read before.
+  void note_change(const Node& tensor, Node& change) { changes_.try_emplace(&tensor, &change); }
   // These nodes are no longer there.
   void forget(const std::unordered_set<const Node*>& gone) {
     std::erase_if(nodes_, [&](const auto& entry) { return gone.contains(entry.second); });
     std::erase_if(sources_, [&](const auto& entry) { return gone.contains(entry.second.tensor); });
+    std::erase_if(changes_, [&](const auto& entry) {
+      return gone.contains(entry.first) || gone.contains(entry.second);
+    });
   }
   // A plain number as it is; for an expression the node that computes it, made from those of its symbols.
   Value value_for(const Value& number);
@@ -42,6 +47,7 @@ class SizeNodes {
   Graph& graph_;
   std::unordered_map<const sym::Expr*, Node*> nodes_;
   std::unordered_map<const sym::Expr*, Source> sources_;
+  std::unordered_map<const Node*, Node*> changes_;  // the first of each
 };
 
 }  // namespace weft

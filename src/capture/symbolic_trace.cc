@@ -183,9 +183,12 @@ class ModuleInliner final : public Transformer {
     for (const Node& node : inner.graph()) {
       auto map = [&](Node& input) { return twins.at(&input); };
       if (node.kind() == NodeKind::kPlaceholder) {
-        twins.emplace(&node, args[next++]);
+        const bool is_given = next < args.size();
+        require(is_given || !node.args().empty(), "the graph '{}' is called without its input '{}'", path,
+                node.target().to_string());
+        twins.emplace(&node, is_given ? args[next++] : node.args()[0]);
       } else if (node.kind() == NodeKind::kOutput) {
-        return map_nodes(node.args()[0], map);
+        return map_nodes(node.returned(), map);
       } else if (node.kind() == NodeKind::kGetAttr) {
         std::string own = path + "." + node.target().to_string();
         if (!module().try_find(own)) {

@@ -1,6 +1,7 @@
 #include "capture/symbolic_tracer.h"
 
 #include "weft/base/error.h"
+#include "weft/base/stack_trace.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/operator_value.h"
 
@@ -21,10 +22,14 @@ SymbolicTracer::SymbolicTracer(const SymbolicTraceOptions& options, const nn::Mo
 SymbolicTracer::Scope::Scope(SymbolicTracer& tracer)
     : recorder_(tracer, Recorder::Position::kUpper), modules_(&tracer) {
   saved_watcher_ = std::exchange(weft::detail::tensor_watcher, &tracer);
+  saved_rank_question_ = std::exchange(weft::detail::has_unknown_rank, [](const TensorImpl& tensor) {
+    return active && active->is_listening() && active->node_of(tensor) && !active->knows_shape(tensor);
+  });
   outer_ = std::exchange(active, &tracer);
 }
 SymbolicTracer::Scope::~Scope() {
   weft::detail::tensor_watcher = saved_watcher_;
+  weft::detail::has_unknown_rank = saved_rank_question_;
   active = outer_;
 }
 
@@ -50,6 +55,11 @@ Value SymbolicTracer::unknown_tensor(const Tensor& tensor) {
   require(!(tensor.flags() & layer::kRecorderUpper),
           "symbolic_trace: a stand-in of another trace is used here");
   return value_of(attribute_node(tensor));
+}
+
+void SymbolicTracer::annotate(Node& node, const Value&) {
+  if (options_.record_stack_traces)
+    node.meta().trace = std::make_shared<const StackTrace>(StackTrace::capture());
 }
 
 bool SymbolicTracer::has_stand_ins(Args args) const {
@@ -120,7 +130,8 @@ Value SymbolicTracer::stand_ins(const Operator& op, Args args, Node& node,
           op.name());
       ValueList list;
       for (size_t i = 0; i < shape->elements().size(); ++i) {
-        Node& item = graph().call_function("operator.getitem", {value_of(from), static_cast<int64_t>(i)});
+        Node& item =
+            noted(graph().call_function("operator.getitem", {value_of(from), static_cast<int64_t>(i)}));
         list.emplace_back(proxy(item, shape->elements()[i].to_tensor()));
       }
       return Value::list(std::move(list));
@@ -133,7 +144,7 @@ Value SymbolicTracer::stand_ins(const Operator& op, Args args, Node& node,
   if (returns.size() == 1) return one(returns[0], node, shapes ? &*shapes : nullptr);
   ValueList all;
   for (size_t i = 0; i < returns.size(); ++i) {
-    Node& item = graph().call_function("operator.getitem", {value_of(node), static_cast<int64_t>(i)});
+    Node& item = noted(graph().call_function("operator.getitem", {value_of(node), static_cast<int64_t>(i)}));
     all.push_back(one(returns[i], item, shapes ? &shapes->elements()[i] : nullptr));
   }
   return Value::tuple(std::move(all));
@@ -159,7 +170,7 @@ Value SymbolicTracer::handle(const Operator& op, Args args, FunctionRef<Value(Ar
   // What is written in place is a method, as only tensors have it.
   Node* node = nullptr;
   if (op.form() == OpForm::kInplace) {
-    node = &add_method(op, nodes);
+    node = &noted(add_method(op, nodes));
   } else {
     node = &add_call(op, nodes, Value());
   }
@@ -167,10 +178,10 @@ Value SymbolicTracer::handle(const Operator& op, Args args, FunctionRef<Value(Ar
 }
 
 Value SymbolicTracer::record(std::string_view function, const ValueList& args) {
-  return value_of(graph().call_function(function, args));
+  return value_of(noted(graph().call_function(function, args)));
 }
 Value SymbolicTracer::record_method(std::string_view method, const ValueList& args) {
-  return value_of(graph().call_method(method, args));
+  return value_of(noted(graph().call_method(method, args)));
 }
 
 // --- modules ---------------------------------------------------------------------------------------------
@@ -197,7 +208,7 @@ Value SymbolicTracer::handle(const nn::ModuleCall& call) {
     return call.run(shapes);
   };
   std::optional<Value> shape = shapes_of(call.args, run_below);
-  Node& node = graph().call_module(found->second, std::move(nodes));
+  Node& node = noted(graph().call_module(found->second, std::move(nodes)));
   return proxy(node, shape && shape->is_tensor() ? shape->to_tensor() : Tensor());
 }
 
@@ -216,13 +227,13 @@ SymIntSpan SymbolicTracer::sizes(const TensorImpl& tensor) {
 SymInt SymbolicTracer::size(const TensorImpl& tensor, int64_t dim) {
   Node* node = is_listening() && !knows_shape(tensor) ? node_of(tensor) : nullptr;
   if (!node) return TensorWatcher::size(tensor, dim);
-  return number(graph().call_method("size", {value_of(*node), dim}), "size");
+  return number(noted(graph().call_method("size", {value_of(*node), dim})), "size");
 }
 
 SymInt SymbolicTracer::numel(const TensorImpl& tensor) {
   Node* node = is_listening() && !knows_shape(tensor) ? node_of(tensor) : nullptr;
   if (!node) return tensor.numel();
-  return number(graph().call_method("numel", {value_of(*node)}), "numel");
+  return number(noted(graph().call_method("numel", {value_of(*node)})), "numel");
 }
 
 void SymbolicTracer::about_to_read(const TensorImpl& tensor, const char* what) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "capture/graph_writer.h"
+#include "ops/unknown_rank.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/ops/recorder.h"
 
@@ -36,7 +37,12 @@ class SymbolicTracer final : public GraphWriter,
 
  private:
   Value unknown_tensor(const Tensor& tensor) override;
-  void annotate(Node&, const Value&) override {}
+  void annotate(Node& node, const Value& result) override;
+  // The same node, with what is known of it noted.
+  Node& noted(Node& node) {
+    annotate(node, Value());
+    return node;
+  }
   bool has_stand_ins(Args args) const;
   bool uses_root(Args args) const;
   bool is_listening() const;
@@ -63,6 +69,7 @@ class SymbolicTracer::Scope {
   RecorderScope recorder_;
   nn::ModuleObserver::Scope modules_;
   TensorWatcher* saved_watcher_;
+  weft::detail::RankQuestion saved_rank_question_;
   SymbolicTracer* outer_;
 };
 

@@ -1,11 +1,13 @@
 #include "capture/trace_check.h"
 
+#include "graph/script_view_constants.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/diff.h"
 #include "weft/base/warning.h"
 #include "weft/capture/trace_tools.h"
 #include "weft/ops/close.h"
 #include "weft/ops/extension.h"
+#include "weft/ops/functions.h"
 
 namespace weft {
 
@@ -27,70 +29,7 @@ TracingCheckError::TracingCheckError(std::string graph_difference, std::string t
 
 namespace {
 
-// --- graphs as canonical lines ---------------------------------------------------------------------------
-
-// A line a node, with numbers for names and without what a type would say: two recordings of the same program
-// have the same lines.
-class CanonicalLines {
- public:
-  explicit CanonicalLines(const GraphModule& module) {
-    for (const Node& node : module.graph()) {
-      numbers_.emplace(&node, numbers_.size());
-      nodes_.push_back(&node);
-      lines_.push_back(line(node) + "\n");
-      if (node.kind() != NodeKind::kGetAttr) continue;
-      // A graph that it calls, under the node that reads it.
-      std::optional<GraphModule> inner = graph_module_in(module.find(node.target().to_string()));
-      if (!inner) continue;
-      const CanonicalLines nested(*inner);
-      for (const std::string& line : nested.lines()) {
-        nodes_.push_back(&node);
-        lines_.push_back("  " + line);
-      }
-    }
-  }
-  const std::vector<std::string>& lines() const { return lines_; }
-  const std::vector<const Node*>& nodes() const { return nodes_; }
-
- private:
-  std::string line(const Node& node) const {
-    if (node.kind() == NodeKind::kOutput) return "return (" + text(node.args()[0]) + ")";
-    std::string args;
-    for (const Value& arg : node.args()) args += (args.empty() ? "" : ", ") + text(arg);
-    for (const auto& [key, value] : node.kwargs())
-      args += (args.empty() ? "" : ", ") + key + "=" + text(value);
-    std::string target =
-        node.target().op() ? std::string(node.target().op()->name()) : node.target().to_string();
-    if (node.kind() == NodeKind::kPlaceholder)
-      return fmt::format("%{} : input {}", numbers_.at(&node), target);
-    if (node.kind() == NodeKind::kGetAttr)
-      return fmt::format("%{} = prim::GetAttr[name=\"{}\"]()", numbers_.at(&node), target);
-    return fmt::format("%{} = {}({})", numbers_.at(&node), target, args);
-  }
-  std::string text(const Value& value) const {
-    if (const Node* node = node_in(value)) return fmt::format("%{}", numbers_.at(node));
-    if (value.is_sequence()) {
-      std::string inside;
-      for (const Value& element : value.elements()) inside += (inside.empty() ? "" : ", ") + text(element);
-      return (value.is_list() ? "[" : "(") + inside + (value.is_list() ? "]" : ")");
-    }
-    if (!value.is_dict()) return value.to_string();
-    std::string inside;
-    for (const auto& [key, element] : value.to_dict())
-      inside += (inside.empty() ? "" : ", ") + text(key) + ": " + text(element);
-    return "{" + inside + "}";
-  }
-
-  std::unordered_map<const Node*, size_t> numbers_;
-  std::vector<const Node*> nodes_;
-  std::vector<std::string> lines_;
-};
-
-std::string joined(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line;
-  return text;
-}
+// --- two recordings --------------------------------------------------------------------------------------
 
 // Under a heading where in the program a node was recorded; nothing where that is not known.
 std::string source_text(const char* heading, const Recording& recording, const Node& node) {
@@ -99,41 +38,79 @@ std::string source_text(const char* heading, const Recording& recording, const N
   return text.empty() ? "" : heading + indent(text) + "\n";
 }
 
-std::string graph_difference(const Recording& traced, const Recording& check) {
-  CanonicalLines a(traced.module), b(check.module);
-  if (a.lines() == b.lines()) return {};
-  std::string text = "Graph diff:\n" + indent(ndiff(joined(a.lines()), joined(b.lines()))) + "\n";
-  for (size_t i = 0; i < std::min(a.lines().size(), b.lines().size()); ++i) {
-    if (a.lines()[i] == b.lines()[i]) continue;
-    text += "First diverging operator:\nNode diff:\n" + indent(ndiff(a.lines()[i], b.lines()[i])) + "\n";
-    text += source_text("Trace source location:\n", traced, *a.nodes()[i]) +
-            source_text("Check source location:\n", check, *b.nodes()[i]);
-    break;
-  }
-  return text;
+// The place of what a line of the view comes from.
+std::string source_text(const char* heading, const Recording& recording, const ScriptNode& line) {
+  return line.origin ? source_text(heading, recording, *line.origin) : std::string();
 }
 
-// The first constant tensor that is another one in the second recording.
-std::string constant_difference(const Recording& traced, const Recording& check) {
-  CanonicalLines a(traced.module), b(check.module);
-  for (size_t i = 0; i < std::min(a.nodes().size(), b.nodes().size()); ++i) {
-    const Node &mine = *a.nodes()[i], &other = *b.nodes()[i];
-    if (mine.kind() != other.kind()) return {};
-    if (mine.kind() != NodeKind::kGetAttr) {
-      if (mine.target() != other.target()) return {};
-      continue;
-    }
-    Value value = traced.module.find(mine.target().to_string());
-    Value again = check.module.find(other.target().to_string());
-    if (!value.is_tensor() || !again.is_tensor()) continue;
-    std::optional<std::string> mismatch =
-        find_mismatch(dense_form(value.to_tensor()), dense_form(again.to_tensor()), {.equal_nan = true});
-    if (!mismatch) continue;
-    return "Node:\n" + indent(a.lines()[i]) + "\n" + source_text("Source Location:\n", traced, mine) +
-           "Comparison exception: " + indent(*mismatch);
-  }
-  return {};
+// A recording as TorchScript writes it.
+ScriptGraph view_of(const TracedCode& code, const Recording& recording, ScriptOptions options) {
+  if (code.root) options.self_type = "__torch__." + code.root->state()->class_name;
+  return script_view(recording.module, options);
 }
+
+// How two recordings of one program differ: without names, without what types tell of tensors, and without
+// places, which two runs need not share. What is shown has the names.
+class Difference {
+ public:
+  Difference(const TracedCode& code, const Recording& traced, const Recording& check)
+      : traced_(code, traced), check_(code, check) {}
+
+  std::string of_graphs() const {
+    if (traced_.canonical.to_string() == check_.canonical.to_string()) return {};
+    std::string text =
+        "Graph diff:\n" + indent(ndiff(traced_.shown.to_string(), check_.shown.to_string())) + "\n";
+    for (size_t i = 0; i < common_lines(); ++i) {
+      if (line(traced_.canonical, i) == line(check_.canonical, i)) continue;
+      text += "First diverging operator:\nNode diff:\n" +
+              indent(ndiff(line(traced_.shown, i), line(check_.shown, i))) + "\n";
+      text += source_text("Trace source location:\n", traced_.recording, *traced_.shown.nodes()[i]) +
+              source_text("Check source location:\n", check_.recording, *check_.shown.nodes()[i]);
+      break;
+    }
+    return text;
+  }
+
+  // The first constant tensor that is another one in the second recording.
+  std::string of_constants() const {
+    for (size_t i = 0; i < common_lines(); ++i) {
+      const ScriptNode &mine = *traced_.shown.nodes()[i], &other = *check_.shown.nodes()[i];
+      if (mine.kind != other.kind) return {};  // from here on they do not correspond
+      std::optional<Tensor> value = constant_in(mine), again = constant_in(other);
+      if (!value || !again) continue;
+      std::optional<std::string> mismatch =
+          find_mismatch(dense_form(*value), dense_form(*again), {.equal_nan = true});
+      if (!mismatch) continue;
+      return "Node:\n" + indent(line(traced_.shown, i)) + "\n" +
+             source_text("Source Location:\n", traced_.recording, mine) +
+             "Comparison exception: " + indent(*mismatch);
+    }
+    return {};
+  }
+
+ private:
+  struct Side {
+    Side(const TracedCode& code, const Recording& own)
+        : recording(own),
+          shown(view_of(code, own, {.types = false})),
+          canonical(view_of(code, own, {.canonical = true, .types = false})) {}
+    const Recording& recording;
+    const ScriptGraph shown, canonical;
+  };
+
+  size_t common_lines() const { return std::min(traced_.shown.nodes().size(), check_.shown.nodes().size()); }
+  static std::string line(const ScriptGraph& graph, size_t i) {
+    return script_line(*graph.nodes()[i], false) + "\n";
+  }
+  static std::optional<Tensor> constant_in(const ScriptNode& node) {
+    const Value* value = node.kind == "prim::Constant" ? node.attribute("value") : nullptr;
+    if (!value || !node.output().type.is(ScriptType::Kind::kTensor)) return std::nullopt;
+    if (value->is_tensor()) return value->to_tensor();
+    return value->is_number() ? std::optional(full({}, value->to_scalar())) : std::nullopt;
+  }
+
+  const Side traced_, check_;
+};
 
 // --- one check -------------------------------------------------------------------------------------------
 
@@ -181,8 +158,8 @@ class Check {
       });
       compare(traced, repeated, "repeated trace");
     }
-    std::string graphs = graph_difference(traced_, repeated_);
-    std::string constants = constant_difference(traced_, repeated_);
+    const Difference difference(code_, traced_, repeated_);
+    std::string graphs = difference.of_graphs(), constants = difference.of_constants();
     if (!graphs.empty() || !constants.empty()) throw TracingCheckError(graphs, constants);
   }
 
@@ -193,8 +170,9 @@ class Check {
     try {
       result = f();
     } catch (const std::exception& error) {
+      const Difference difference(code_, traced_, repeated_);
       std::throw_with_nested(TracingCheckError(
-          graph_difference(traced_, repeated_), constant_difference(traced_, repeated_),
+          difference.of_graphs(), difference.of_constants(),
           fmt::format("encountered an exception while running the {} with test inputs.\nException:\n{}", what,
                       indent(error.what()))));
     }
@@ -228,9 +206,10 @@ class Check {
     if (std::exchange(has_warned_, true)) return;
     std::string nodes;
     int count = 0;
-    for (const Node& node : traced_.module.graph())
-      if (is_nondeterministic(node) && count++ < 20)
-        nodes += (nodes.empty() ? "" : "\n") + indent(node.line());
+    const ScriptGraph view = view_of(code_, traced_, {});
+    for (const ScriptNode* line : view.nodes())
+      if (line->op && line->origin && is_nondeterministic(*line->origin) && count++ < 20)
+        nodes += (nodes.empty() ? "" : "\n") + indent(script_line(*line, true));
     if (nodes.empty()) return;
     warn(WarningKind::kTracer,
          "Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n{}\nThis may "

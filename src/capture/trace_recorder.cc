@@ -94,7 +94,9 @@ void TraceRecorder::annotate(Node& node, const Value& result) {
   });
   meta.modules = modules_;
   if (modules_.size() > 1) meta.extra.set("calls", call_ids_);
-  places_.try_emplace(&node, StackTrace::capture());
+  StackTrace place = StackTrace::capture();
+  if (options_.record_stack_traces) meta.trace = std::make_shared<const StackTrace>(place);
+  places_.try_emplace(&node, std::move(place));
 }
 
 // --- sizes -----------------------------------------------------------------------------------------------
@@ -146,8 +148,13 @@ SymIntSpan TraceRecorder::sizes(const TensorImpl& tensor) {
 }
 
 SymInt TraceRecorder::numel(const TensorImpl& tensor) {
-  if (!is_listening() || !node_of(tensor)) return tensor.numel();
-  return sym_product(std::span<const SymInt>(sizes(tensor).data(), sizes(tensor).size()));
+  Node* node = is_listening() ? node_of(tensor) : nullptr;
+  if (!node || is_ragged(tensor)) return tensor.numel();
+  SymInt value = new_size(tensor.numel().plain(), fmt::format("{}.numel()", node->name()));
+  Node& count = graph().call_function("aten::sym_numel", {value_of(*node)});
+  annotate(count, value);
+  track(value, count);
+  return value;
 }
 
 SymInt TraceRecorder::integer_of(const Tensor& tensor) {
@@ -256,6 +263,8 @@ Value TraceRecorder::record_outplace(const OutplaceRule& rule, Args args, Functi
 Node& TraceRecorder::record(const Operator& op, const ValueList& nodes, const Value& result) {
   // What changes no element but only what a tensor is (detach_) is recorded as the value that it gives.
   bool is_geometry = op.form() == OpForm::kInplace && op.has(Traits::kView);
+  // Sizes that were read before are those of another value, even where they are the same numbers.
+  if (is_geometry && result.is_tensor()) sizes_of_.erase(result.tensor_ref().impl()->serial());
   const Operator& recorded =
       (is_geometry || (options_.force_outplace && op.form() == OpForm::kInplace)) ? op.functional() : op;
   return add_call(recorded, nodes, result);
@@ -317,7 +326,7 @@ void TraceRecorder::name_value(const Tensor& tensor, std::string_view name) {
   Node* node = node_of(*tensor.impl());
   if (!node) return;
   node->rename(name);
-  node->meta().extra.set("named", true);
+  node->meta().extra.set("named", name);
 }
 
 }  // namespace weft

@@ -76,6 +76,8 @@ const Dict& dict_at(const Place* place, const Value& value) {
 }
 
 ValueList record_at(const Place* place, const Value& value, const StructType& type) {
+  // A plain tuple has the fields in their order: what takes values apart need not keep their types.
+  if (value.is_tuple() && value.elements().size() == type.fields().size()) return value.elements();
   const auto* record = value.object_as<StructObject>();
   if (!record || record->type()->name() != type.name()) wrong_value(place, "a struct " + type.name(), value);
   if (record->type()->fields() == type.fields()) return record->fields();

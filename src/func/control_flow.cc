@@ -1,6 +1,7 @@
 #include "weft/func/control_flow.h"
 
 #include "func/control_flow.h"
+#include "func/control_flow_rules.h"
 #include "func/substitution.h"
 #include "weft/base/error.h"
 #include "weft/ops/functions.h"
@@ -78,15 +79,23 @@ void check_pred(const Value& pred) {
           "cond: the condition must be a tensor of one element, but is {}", describe(pred.to_tensor()));
 }
 
-// What several functions close over becomes operands of all.
-std::vector<Tensor> lift(std::initializer_list<FlatFunction*> functions, const ValueList& leaves) {
+// What several functions close over becomes operands of all. What each of them gives for the leaves, without
+// data, goes to `results`.
+std::vector<Tensor> lift(std::initializer_list<FlatFunction*> functions, const ValueList& leaves,
+                         std::vector<ValueList>& results) {
   std::vector<Tensor> all;
-  for (FlatFunction* f : functions)
-    for (const Tensor& tensor : closed_over([f](Args args) { return (*f)(args); }, leaves)) {
+  for (FlatFunction* f : functions) {
+    auto run = [&](Args args) {
+      Value result = (*f)(args);
+      results.push_back(result.elements());
+      return result;
+    };
+    for (const Tensor& tensor : closed_over(run, leaves)) {
       bool is_there = false;
       for (const Tensor& other : all) is_there |= other.is_same(tensor);
       if (!is_there) all.push_back(tensor);
     }
+  }
   for (FlatFunction* f : functions) f->lift(all);
   return all;
 }
@@ -105,7 +114,9 @@ Value cond(const Value& pred, const ValueFunction& on_true, const ValueFunction&
   FlatTree flat = tree_flatten(Value::tuple(operands));
   FlatFunction yes(on_true, flat.spec), no(on_false, flat.spec);
   no.share_result(yes);
-  std::vector<Tensor> lifted = lift({&yes, &no}, flat.leaves);
+  std::vector<ValueList> results;
+  std::vector<Tensor> lifted = lift({&yes, &no}, flat.leaves, results);
+  flow::check_branches(results[0], results[1]);
   Value result = apply_cond(pred, yes, no, with(flat.leaves, lifted));
   return tree_unflatten(result.elements(), yes.result_spec());
 }
@@ -167,7 +178,8 @@ Value map(const ValueFunction& f, const Value& xs, const ValueList& args) {
   } else {
     ValueList first = slice_of(flat_xs, 0);
     first.insert(first.end(), flat_args.begin(), flat_args.end());
-    std::vector<Tensor> lifted = lift({&body}, first);
+    std::vector<ValueList> rows;
+    std::vector<Tensor> lifted = lift({&body}, first, rows);
     result = apply_map(body, flat_xs, with(flat_args, lifted));
   }
   return tree_unflatten(result.elements(), body.result_spec());
@@ -184,7 +196,9 @@ Value scan(const ValueFunction& f, const Value& init, const Value& xs) {
   if (!is_plain()) {
     ValueList example = carry;
     for (const Value& x : slice_of(flat_xs, 0)) example.push_back(x);
-    lifted = lift({&body}, example);
+    std::vector<ValueList> results;
+    lifted = lift({&body}, example, results);
+    flow::check_carry("scan", carry, results[0]);
   }
   Value result = apply_scan(body, carry, flat_xs, {lifted.begin(), lifted.end()});
   return tree_unflatten(result.elements(), body.result_spec());
@@ -194,7 +208,15 @@ Value while_loop(const ValueFunction& condition, const ValueFunction& body, cons
   FlatTree flat = tree_flatten(Value::tuple(carried));
   FlatFunction check(condition, flat.spec), step(body, flat.spec);
   std::vector<Tensor> lifted;
-  if (!is_plain()) lifted = lift({&check, &step}, flat.leaves);
+  if (!is_plain()) {
+    std::vector<ValueList> results;
+    lifted = lift({&check, &step}, flat.leaves, results);
+    flow::check_condition(results[0]);
+    require(results[1].size() == flat.leaves.size(),
+            "while_loop: its body gives {} values for {} that are carried", results[1].size(),
+            flat.leaves.size());
+    flow::check_carry("while_loop", flat.leaves, results[1]);
+  }
   Value result = apply_while(check, step, flat.leaves, {lifted.begin(), lifted.end()});
   return tree_unflatten(result.elements(), flat.spec);
 }

@@ -58,6 +58,56 @@ bool flow::wants_gradient(Args args) {
 
 namespace {
 
+bool is_alike(const Value& a, const Value& b) {
+  // Numbers may be symbols on either side.
+  if ((a.is_int() && b.is_int()) || (a.is_bool() && b.is_bool()) || (a.is_double() && b.is_double()))
+    return true;
+  if (a.kind() != b.kind()) return false;
+  if (!a.is_tensor()) return true;
+  const TensorImpl &x = *a.tensor_ref().impl(), &y = *b.tensor_ref().impl();
+  if (x.dtype() != y.dtype() || x.dim() != y.dim()) return false;
+  for (size_t d = 0; d < x.sizes().size(); ++d)
+    if (!guard_or(x.sizes()[d] == y.sizes()[d], true)) return false;
+  return true;
+}
+
+std::string type_text(const Value& value) {
+  return value.is_tensor() ? describe(value.tensor_ref()).str() : std::string(value.kind_name());
+}
+
+}  // namespace
+
+void flow::check_branches(const ValueList& on_true, const ValueList& on_false) {
+  require(on_true.size() == on_false.size(), "cond: its functions give {} and {} results", on_true.size(),
+          on_false.size());
+  for (size_t i = 0; i < on_true.size(); ++i)
+    require(is_alike(on_true[i], on_false[i]),
+            "cond: result {} is {} in one function and {} in the other; they must be of one type", i,
+            type_text(on_true[i]), type_text(on_false[i]));
+}
+
+void flow::check_carry(std::string_view what, const ValueList& carried, const ValueList& next) {
+  require(next.size() >= carried.size(), "{}: its body gives {} values for {} that are carried", what,
+          next.size(), carried.size());
+  for (size_t i = 0; i < carried.size(); ++i)
+    require(is_alike(carried[i], next[i]),
+            "{}: what is carried at {} is {} before a round and {} after it; it must stay of one type", what,
+            i, type_text(carried[i]), type_text(next[i]));
+}
+
+void flow::check_condition(const ValueList& results) {
+  const bool is_one =
+      results.size() == 1 &&
+      (results[0].is_bool() ||
+       (results[0].is_tensor() && guard_or(sym_product(results[0].tensor_ref().impl()->sizes()) == 1, true)));
+  std::string given;
+  for (const Value& result : results) given += (given.empty() ? "" : ", ") + type_text(result);
+  require(is_one, "while_loop: the condition must give a bool or a tensor of one element, but gives {}",
+          given.empty() ? "nothing" : given);
+}
+
+namespace {
+
 using namespace flow;
 
 SymInts joined_sizes(const SymInt& first, const Tensor& tensor) {
@@ -100,17 +150,6 @@ ValueList shapes_of(const Value& results) {
   return shapes;
 }
 
-void check_same_type(std::string_view what, const Value& a, const Value& b, size_t i) {
-  bool alike = a.kind() == b.kind();
-  if (alike && a.is_tensor()) {
-    const Tensor &x = a.tensor_ref(), &y = b.tensor_ref();
-    alike = x.dtype() == y.dtype() && x.dim() == y.dim();
-    for (int64_t d = 0; alike && d < x.dim(); ++d) alike = guard_or(x.size(d) == y.size(d), true);
-  }
-  require(alike, "{}: result {} is {} in one function and {} in the other; they must be of one type", what, i,
-          a.to_string(), b.to_string());
-}
-
 // --- cond ------------------------------------------------------------------------------------------------
 
 Value run_cond(Args args) {
@@ -124,8 +163,7 @@ std::vector<Branch> cond_branches(Args args) {
 Value fake_cond(Args args) {
   ValueList yes = shapes_of(function_at(args, 1).call(list_at(args, 3)));
   ValueList no = shapes_of(function_at(args, 2).call(list_at(args, 3)));
-  require(yes.size() == no.size(), "cond: its functions give {} and {} results", yes.size(), no.size());
-  for (size_t i = 0; i < yes.size(); ++i) check_same_type("cond", yes[i], no[i], i);
+  check_branches(yes, no);
   return Value::tuple(std::move(yes));
 }
 
@@ -195,7 +233,7 @@ Value fake_scan(Args args) {
   ValueList carry = list_at(args, 1), xs = list_at(args, 2);
   ValueList results =
       shapes_of(function_at(args, 0).call(joined(joined(carry, slices(xs, 0)), list_at(args, 3))));
-  for (size_t i = 0; i < carry.size(); ++i) check_same_type("scan", carry[i], results[i], i);
+  check_carry("scan", carry, results);
   auto ys = results.begin() + static_cast<ptrdiff_t>(carry.size());
   ValueList all(results.begin(), ys);
   return Value::tuple(joined(all, stacked_shapes({ys, results.end()}, xs.at(0).to_tensor().size(0))));
@@ -224,7 +262,7 @@ Value fake_while(Args args) {
   ValueList next = shapes_of(function_at(args, 1).call(joined(carried, list_at(args, 3))));
   require(next.size() == carried.size(), "while_loop: its body gives {} values for {} that are carried",
           next.size(), carried.size());
-  for (size_t i = 0; i < carried.size(); ++i) check_same_type("while_loop", carried[i], next[i], i);
+  check_carry("while_loop", carried, next);
   return Value::tuple(std::move(next));
 }
 
@@ -329,6 +367,11 @@ const Operator& scan_operator() { return operators()[2]; }
 const Operator& while_operator() { return operators()[3]; }
 const Operator& stacked_while_operator() { return operators()[4]; }
 const Operator& out_dtype_operator() { return operators()[5]; }
+
+// PyTorch's graphs have `conditional = torch.ops.higher_order.cond(...)`.
+std::string_view flow::node_name(const Operator& op) {
+  return &op == &cond_operator() ? "conditional" : std::string_view();
+}
 
 std::span<const Operator> detail::operators_over_functions() { return operators(); }
 

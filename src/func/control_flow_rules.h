@@ -36,6 +36,9 @@ inline constexpr uint32_t kSeenBy = layer::kLevels | layer::kFunctionalizeUpper 
                                     layer::kAutograd | layer::kFunctionalizeLower | layer::kRecorderLower |
                                     layer::kFake;
 
+// What the node of a call is called in captures; empty where that is the operator's name.
+std::string_view node_name(const Operator& op);
+
 Callable& function_at(Args args, size_t i);
 inline ValueList list_at(Args args, size_t i) { return args[i].elements(); }
 inline Value as_tuple(const Value& value) {
@@ -52,6 +55,12 @@ ValueList slices(const ValueList& xs, int64_t i);
 // The tensors among leaves, and the leaves again with others in their places.
 std::vector<Tensor> tensors_among(const ValueList& leaves);
 ValueList with_tensors(ValueList leaves, std::span<const Tensor> tensors);
+
+// Results of functions, as they are or without data: errors where the two of a cond differ in type, where a
+// value that is carried changes its type, and where the condition of a while_loop is not one truth value.
+void check_branches(const ValueList& on_true, const ValueList& on_false);
+void check_carry(std::string_view what, const ValueList& carried, const ValueList& next);
+void check_condition(const ValueList& results);
 
 // Whether gradients are recorded, and one of the arguments has one.
 bool wants_gradient(Args args);

@@ -267,7 +267,7 @@ class CodeWriter {
     }
     body_ += body_indent_;
     body_ += "return ";
-    append_code(body_, node.args().empty() ? Value() : node.args()[0]);
+    append_code(body_, node.returned());
     body_ += '\n';
   }
 

@@ -306,9 +306,29 @@ Graph Graph::copy() const {
   Graph made;
   number_nodes();
   std::vector<Node*> twin(last_ ? last_->position_ + 1 : 0);
-  for (const Node& node : *this)
-    twin[node.position_] =
-        &made.node_copy(node, [&](Node& input) { return value_of(*twin[input.position_]); });
+  auto map = [&](Node& input) {
+    Node* copy = twin[input.position_];
+    return copy ? value_of(*copy) : Value();
+  };
+  // While a graph is edited, a node may use one that comes after it: its arguments wait until that is there.
+  std::vector<const Node*> early;
+  for (const Node& node : *this) {
+    for (const Node* input : node.inputs())
+      if (!twin[input->position_]) {
+        early.push_back(&node);
+        break;
+      }
+    twin[node.position_] = &made.node_copy(node, map);
+  }
+  for (const Node* node : early) {
+    Node& copy = *twin[node->position_];
+    ValueList args;
+    for (const Value& value : node->args()) args.push_back(map_nodes(value, map));
+    Kwargs kwargs;
+    for (const auto& [key, value] : node->kwargs()) kwargs.emplace_back(key, map_nodes(value, map));
+    copy.set_args(std::move(args));
+    copy.set_kwargs(std::move(kwargs));
+  }
   made.random_advance_ = random_advance_;
   for (const Node& node : *this)
     if (const NodeMeta* meta = node.meta_or_null(); meta && meta->random_offset)
@@ -316,7 +336,27 @@ Graph Graph::copy() const {
   return made;
 }
 
+void Graph::check_inlinable(const Graph& other, std::span<const Value> inputs) const {
+  require(&other != this,
+          "inline_graph: a graph cannot be copied into itself; give it a copy(), made before");
+  size_t placeholders = 0;
+  other.number_nodes();
+  for (const Node& node : other) {
+    placeholders += node.kind() == NodeKind::kPlaceholder;
+    for (const Node* input : node.inputs())
+      require(
+          input->position_ < node.position_,
+          "inline_graph: node '{}' uses '{}' before it is defined: {}; legalize() sorts the nodes of a graph",
+          node.name(), input->name(), node.line());
+  }
+  require(
+      inputs.empty() || inputs.size() == placeholders,
+      "inline_graph: {} inputs were given for a graph that has {} placeholders: give one for each, or none",
+      inputs.size(), placeholders);
+}
+
 Value Graph::inline_graph(const Graph& other, std::span<const Value> inputs) {
+  check_inlinable(other, inputs);
   std::unordered_map<const Node*, Value> twin;
   size_t next_input = 0;
   Value result;
@@ -325,10 +365,8 @@ Value Graph::inline_graph(const Graph& other, std::span<const Value> inputs) {
   auto map = [&](Node& input) { return twin.at(&input); };
   for (const Node& node : other) {
     if (node.kind() == NodeKind::kOutput) {
-      result = map_nodes(node.args()[0], map);
+      result = map_nodes(node.returned(), map);
     } else if (node.kind() == NodeKind::kPlaceholder && !inputs.empty()) {
-      require(next_input < inputs.size(), "inline_graph: {} inputs for a graph that has more placeholders",
-              inputs.size());
       twin.emplace(&node, inputs[next_input++]);
     } else {
       Node& copy = node_copy(node, map);

@@ -5,6 +5,7 @@
 #include "ops/hidden_writes.h"
 #include "weft/base/error.h"
 #include "weft/graph/graph.h"
+#include "weft/ops/overloads.h"
 
 namespace weft {
 
@@ -245,13 +246,23 @@ std::string Node::source() const {
   return frame.is_known() ? frame.to_string() : std::string();
 }
 
+bool Node::writes_in_place() const {
+  if (const Operator* op = target_.op()) return op->info().is_mutable || may_write_secretly(*op, args_);
+  if (kind_ != NodeKind::kCallMethod) return false;
+  const std::string method = target_.to_string();
+  const auto overloads = overloads_of("aten::" + method);
+  // Methods that are no operators follow the naming: add_ writes, __len__ does not.
+  if (overloads.empty()) return method.ends_with('_') && !method.ends_with("__");
+  return std::any_of(overloads.begin(), overloads.end(),
+                     [](const Operator* op) { return !op->info().written.empty() && op->info().written[0]; });
+}
+
 bool Node::is_impure(bool random_is_impure) const {
   if (kind_ == NodeKind::kPlaceholder || kind_ == NodeKind::kOutput) return true;
   if (target_.function()) return target_.function()->has_effect;
   const Operator* op = target_.op();
-  if (!op) return kind_ == NodeKind::kCallModule;  // what a module does is not known
-  return op->info().is_mutable || may_write_secretly(*op, args_) || op->has(Traits::kEffectful) ||
-         (random_is_impure && op->has(Traits::kRandom));
+  if (!op) return kind_ == NodeKind::kCallModule || writes_in_place();  // what a module does is not known
+  return writes_in_place() || op->has(Traits::kEffectful) || (random_is_impure && op->has(Traits::kRandom));
 }
 
 NodeMeta& Node::meta() {

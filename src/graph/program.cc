@@ -214,7 +214,7 @@ Value Program::run(Args inputs) const {
     While scope(describe);
     run_steps(*frame, current);
   }
-  Value result = output_ ? resolve(*frame, output_->args()[0]) : Value();
+  Value result = output_ ? resolve(*frame, output_->returned()) : Value();
   for (const Input& input : inputs_) frame->values[input.value] = Value();
   if (output_)
     for (const Node* used : output_->inputs())

@@ -93,7 +93,7 @@ void ScriptLowering::lower(const Node& node) {
 void ScriptLowering::lower_output(const Node& node) {
   builder_.begin_output();
   in_output_ = true;
-  builder_.program().output = argument(node.args().empty() ? Value() : node.args()[0], nullptr);
+  builder_.program().output = argument(node.returned(), nullptr);
   in_output_ = false;
 }
 
@@ -143,8 +143,8 @@ void ScriptLowering::lower_function(const Node& node) {
   builder_.begin(node);
   if (is_getitem(node)) return lower_getitem(node);
   static const PythonFunction &fork = python_function("weft.fork"), &wait = python_function("weft.wait");
-  if (node.target().function() == &fork) return lower_fork(node);
-  if (node.target().function() == &wait)
+  if (node.target().function() == &fork && !node.args().empty()) return lower_fork(node);
+  if (node.target().function() == &wait && node.args().size() == 1)
     return define(node, {builder_.aten("wait", {argument(node.args()[0], nullptr)}, noted_type(node))});
   if (std::string name = called_function(node); !name.empty())
     return name.starts_with('^') ? lower_custom(node, name.substr(1)) : lower_captured(node, name);
@@ -250,11 +250,15 @@ void ScriptLowering::take_apart(const Node& node, Lowered& lowered) {
     is_dict = type.is(Kind::kDict);
   }
   if (!is_sequence && !is_dict) return;
+  // Where nothing tells how many items there are, the highest that is taken does; one that is far out is
+  // asked for by itself.
+  constexpr int64_t kMostUnpacked = 1 << 16;
   std::vector<Keyed> takers;
   for (Node* user : node.users().list()) {
     if (!is_getitem(*user) || node_in(user->args()[0]) != &node) continue;
     const Value& key = user->args()[1];
-    if (!node_in(key) && (is_dict || key.kind() == Value::Kind::kInt)) takers.emplace_back(key, user);
+    if (node_in(key) || !(is_dict || key.kind() == Value::Kind::kInt)) continue;
+    if (is_dict || key.to_int() < kMostUnpacked) takers.emplace_back(key, user);
   }
   if (takers.empty()) return;
   if (is_dict) look_up(node, lowered, takers);

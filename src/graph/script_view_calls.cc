@@ -183,16 +183,60 @@ ScriptGraph ScriptCalls::graph_of(const ScriptBlock& block) {
 
 // --- names -----------------------------------------------------------------------------------------------
 
+namespace {
+
+// Which value has which name. As in TorchScript a name goes to who asked for it last: who had it before gets
+// one with a number, "x.1".
+class TakenNames {
+ public:
+  explicit TakenNames(std::vector<std::string>& names) : names_(names) {}
+
+  void give(const std::string& name, size_t value) {
+    auto [place, is_free] = owners_.try_emplace(name, value);
+    if (!is_free) {
+      const size_t before = std::exchange(place->second, value);
+      names_[before] = numbered(name);
+      owners_.emplace(names_[before], before);
+    }
+    names_[value] = name;
+  }
+
+ private:
+  std::string numbered(const std::string& name) {
+    std::string base = name;
+    int64_t number = 1;
+    const size_t point = name.rfind('.');
+    // Nine digits at most, which fit the number.
+    const bool has_number = point != std::string::npos && point + 1 < name.size() &&
+                            name.size() - point <= 10 &&
+                            name.find_first_not_of("0123456789", point + 1) == std::string::npos;
+    if (has_number) {
+      base = name.substr(0, point);
+      number = std::stoll(name.substr(point + 1));
+    }
+    auto [next, is_first] = next_.try_emplace(base, number);
+    if (!is_first) number = std::max(number, next->second + 1);
+    std::string free;
+    do free = fmt::format("{}.{}", base, number++);
+    while (owners_.contains(free));
+    next->second = number;
+    return free;
+  }
+
+  std::vector<std::string>& names_;
+  std::unordered_map<std::string, size_t> owners_;
+  std::unordered_map<std::string, int64_t> next_;  // number behind the point, by what stands before it
+};
+
+}  // namespace
+
 void ScriptCalls::choose_names(const ScriptGraph& graph) {
-  std::unordered_map<std::string, int64_t> taken;  // with the last number behind a point
+  TakenNames taken(names_);
   size_t number = 0;
   auto choose = [&](const ScriptValue& value) {
     value_numbers_[value.number] = number;
-    std::string& name = names_[value.number];
-    name = std::to_string(number++);
-    if (options_.canonical || !value.is_named) return;
-    name = value.name;
-    while (!taken.try_emplace(name, 0).second) name = fmt::format("{}.{}", value.name, ++taken[value.name]);
+    names_[value.number] = std::to_string(number++);
+    if (!options_.canonical && value.is_named) taken.give(value.name, value.number);
   };
   for (const ScriptValue* input : graph.inputs()) choose(*input);
   for (size_t i = 0; i < graph.nodes().size(); ++i) {

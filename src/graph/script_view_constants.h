@@ -14,6 +14,8 @@ std::string constant_code(const Value& value, const ScriptType& type);
 // The arguments of a custom function that hold no tensors: strings as they are, anything else as Python has
 // it.
 std::string scalars_text(const ValueList& scalars);
+// A line of a graph, without its place in the program: "%2 : Tensor = aten::mul(%x, %1)".
+std::string script_line(const ScriptNode& node, bool with_types);
 // PyTorch's number for a dtype.
 int64_t scalar_type_number(DType dtype);
 

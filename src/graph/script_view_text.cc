@@ -54,6 +54,15 @@ std::string call_text(const ScriptNode& node) {
 
 }  // namespace
 
+std::string script_line(const ScriptNode& node, bool with_types) {
+  std::string text;
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    text += (i ? ", " : "") + typed_value(*node.outputs[i], with_types);
+  text += " = " + call_text(node);
+  if (!node.scope.empty()) text += ", scope: " + node.scope;
+  return text;
+}
+
 std::string ScriptGraph::to_string() const {
   std::string text = "graph(";
   for (size_t i = 0; i < inputs_.size(); ++i)

@@ -44,7 +44,7 @@ void append_call(std::string& out, const Node& node) {
 void append_line(std::string& out, const Node& node) {
   if (node.kind() == NodeKind::kOutput) {
     out += "return ";
-    append_value(out, node.args().empty() ? Value() : node.args()[0], ValueStyle::kCode);
+    append_value(out, node.returned(), ValueStyle::kCode);
     return;
   }
   out += '%';

@@ -102,10 +102,23 @@ std::string quoted_name(const Operator& op) {
 
 // --- arguments -------------------------------------------------------------------------------------------
 
-std::optional<std::string> CallWriter::from_local(const Type& type, const Local& local) const {
+const Local& CallWriter::local(const Node& node) const {
+  auto found = locals_.find(&node);
+  require(found != locals_.end(),
+          "to_folder: '{}' is used as a value, but a call of '{}' gives none that C++ can hold", node.name(),
+          node.target().to_string());
+  return found->second;
+}
+
+std::optional<std::string> CallWriter::from_local(const Type& type, const Node& node) const {
+  const Local& local = this->local(node);
   if (type.is_tensor()) {
     if (local.held == Held::kTensor) return local.name;
-    return local.held == Held::kValue ? std::optional(local.name + ".to_tensor()") : std::nullopt;
+    if (local.held != Held::kValue) return std::nullopt;
+    // What is not known to be a tensor may be a size, which operators take for one.
+    const NodeMeta* meta = node.meta_or_null();
+    return meta && meta->value.is_tensor() ? local.name + ".to_tensor()"
+                                           : fmt::format("weft::number_as_tensor({})", local.name);
   }
   if (type.is_list() && type.element().is_tensor() && local.held == Held::kTensors) return local.name;
   if (local.held != Held::kValue) return std::nullopt;
@@ -128,7 +141,7 @@ std::optional<std::string> CallWriter::from_local(const Type& type, const Local&
 // `exact` spells the type out: then no other overload fits as well.
 std::optional<std::string> CallWriter::plain_argument(const Type& type, const Value& value,
                                                       bool exact) const {
-  if (const Node* node = node_in(value)) return from_local(type, local(*node));
+  if (const Node* node = node_in(value)) return from_local(type, *node);
   if (type.is_list()) return list_argument(type, value, exact);
   if (type.is_tensor()) {
     if (value.is_none()) return "Tensor()";
@@ -297,11 +310,17 @@ bool CallWriter::holds_tensor(const Value& value) const {
 
 // An item of what is no Value.
 std::optional<Expression> CallWriter::item(const Node& node) const {
+  if (node.args().size() != 2) return std::nullopt;
   const Node* from = node_in(node.args()[0]);
   const Value& key = node.args()[1];
   if (!from || key.kind() != Value::Kind::kInt) return std::nullopt;
   const Local& own = local(*from);
   const int64_t at = key.to_int();
+  if (own.held == Held::kTuple) {
+    const auto count = static_cast<int64_t>(from->target().op()->schema().returns.size());
+    require(at >= -count && at < count, "to_folder: node '{}' takes item {} of the {} that '{}' gives",
+            node.name(), at, count, from->name());
+  }
   if (own.held == Held::kTuple && at >= 0)
     return Expression{fmt::format("std::get<{}>({})", at, own.name), Held::kTensor};
   const NodeMeta* meta = node.meta_or_null();
@@ -310,7 +329,7 @@ std::optional<Expression> CallWriter::item(const Node& node) const {
     return Expression{fmt::format("{}.elements().at({}){}", own.name, at, is_tensor ? ".to_tensor()" : ""),
                       is_tensor ? Held::kTensor : Held::kValue};
   }
-  if (own.held == Held::kTensors)
+  if (own.held == Held::kTensors && at > INT64_MIN)
     return Expression{at >= 0 ? fmt::format("{}.at({})", own.name, at)
                               : fmt::format("{0}.at({0}.size() - {1})", own.name, -at),
                       Held::kTensor};
@@ -334,7 +353,8 @@ Expression CallWriter::function_call(const Node& node, const PythonFunction& fun
                                  values(node, args));
   if (function.has_effect) return {call, Held::kNothing};
   const NodeMeta* meta = node.meta_or_null();
-  const bool gives_tensor = of_tensors || (meta && meta->value.is_tensor());
+  const bool is_noted = meta && !meta->value.is_none();
+  const bool gives_tensor = is_noted ? meta->value.is_tensor() : of_tensors;
   return {gives_tensor ? call + ".to_tensor()" : call, gives_tensor ? Held::kTensor : Held::kValue};
 }
 

@@ -34,7 +34,8 @@ class CallWriter {
   // Any argument as something that converts to a Value.
   std::string value(const Node& node, const Value& value) const;
   std::string values(const Node& node, Args values) const;  // "a, b"
-  const Local& local(const Node& node) const { return locals_.at(&node); }
+  // An error for a node that gives nothing that a variable could hold.
+  const Local& local(const Node& node) const;
 
  private:
   Expression operator_call(const Node& node, const Operator& op, const ValueList& args) const;
@@ -42,7 +43,7 @@ class CallWriter {
   std::optional<std::string> argument(const Type& type, const Value& value, bool exact) const;
   std::optional<std::string> plain_argument(const Type& type, const Value& value, bool exact) const;
   std::optional<std::string> list_argument(const Type& type, const Value& value, bool exact) const;
-  std::optional<std::string> from_local(const Type& type, const Local& local) const;
+  std::optional<std::string> from_local(const Type& type, const Node& node) const;
   Expression function_call(const Node& node, const PythonFunction& function) const;
   std::optional<Expression> item(const Node& node) const;
   Expression method_call(const Node& node) const;

@@ -84,7 +84,7 @@ class FunctionWriter {
         const std::string input = fmt::format("inputs[{}]{}", next++, is_tensor ? ".to_tensor()" : "");
         if (!node.users().empty()) write(node, {input, is_tensor ? Held::kTensor : Held::kValue});
       } else if (node.kind() == NodeKind::kOutput) {
-        body_ += fmt::format("  return {};\n", calls_.value(node, node.args()[0]));
+        body_ += fmt::format("  return {};\n", calls_.value(node, node.returned()));
       } else {
         write_statement(node);
       }
@@ -165,7 +165,7 @@ class FunctionWriter {
     return node && calls_.local(*node).held == Held::kTensor;
   }
   void write_typed_return(const Node& node) {
-    const Value& result = node.args()[0];
+    const Value result = node.returned();
     std::string text;
     if (const Node* only = node_in(result); only && calls_.local(*only).held != Held::kTuple) {
       const Local& local = calls_.local(*only);

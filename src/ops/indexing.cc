@@ -1,10 +1,19 @@
 #include "weft/ops/indexing.h"
 
+#include "ops/unknown_rank.h"
 #include "weft/base/error.h"
 #include "weft/ops/operators.h"
 
 namespace weft {
+
+constinit thread_local detail::RankQuestion detail::has_unknown_rank = nullptr;
+
 namespace {
+
+bool has_known_rank(const Tensor& tensor) {
+  const bool may_be_unknown = detail::has_unknown_rank && (tensor.flags() & tensor_flag::kWatched);
+  return !may_be_unknown || !detail::has_unknown_rank(*tensor.impl());
+}
 
 template <typename T>
 const T* as(const Index& index) {
@@ -31,13 +40,17 @@ class Selector {
   explicit Selector(const Tensor& tensor) : view_(tensor) {}
 
   Selection select(std::span<const Index> entries) {
-    int64_t rank = view_.impl()->dim(), given = 0;
+    int64_t given = 0;
     size_t ellipses = 0;
     for (const Index& entry : entries) {
       given += dims_of(entry);
       ellipses += as<Ellipsis>(entry) != nullptr;
     }
     require(ellipses <= 1, "an index can have one ellipsis, but this one has {}", ellipses);
+    // Dims that are counted from the front need no rank; an ellipsis asks for it, unless nothing follows.
+    const bool needs_rank = ellipses > 0 && !as<Ellipsis>(entries.back());
+    const bool knows_rank = has_known_rank(view_);
+    const int64_t rank = knows_rank ? view_.impl()->dim() : needs_rank ? view_.dim() : given;
     require(given <= rank, "too many indices for a tensor of dimension {}: there are {}", rank, given);
     for (const Index& entry : entries) {
       if (as<Ellipsis>(entry)) advance(rank - given);
@@ -98,6 +111,7 @@ class Selector {
 
 // The value without its leading dims of size 1.
 Tensor without_leading_ones(const Tensor& value) {
+  if (!has_known_rank(value)) return value;
   SymIntSpan sizes = value.impl()->sizes();
   size_t first = 0;
   while (first < sizes.size() && known(sizes[first] == 1)) ++first;
@@ -118,7 +132,8 @@ Tensor at(const Tensor& tensor, std::span<const Index> entries) {
 void put_at(const Tensor& tensor, std::span<const Index> entries, const Tensor& value) {
   Selection selection = Selector(tensor).select(entries);
   if (selection.has_positions) index_put_(selection.view, selection.positions, without_leading_ones(value));
-  else if (value.impl()->dim() > selection.view.impl()->dim())
+  else if (has_known_rank(value) && has_known_rank(selection.view) &&
+           value.impl()->dim() > selection.view.impl()->dim())
     copy_(selection.view, without_leading_ones(value));
   else copy_(selection.view, value);
 }

@@ -144,6 +144,8 @@ Value call_bound(BoundCall call) {
   return dispatch::redispatch(*call.op, call.args);
 }
 
-Tensor number_as_tensor(const Value& number) { return wrapped_number(number.to_scalar()); }
+Tensor number_as_tensor(const Value& number) {
+  return number.is_number() ? wrapped_number(number.to_scalar()) : number.to_tensor();
+}
 
 }  // namespace weft

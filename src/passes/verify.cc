@@ -1,8 +1,6 @@
 #include "weft/passes/verify.h"
 
-#include "ops/hidden_writes.h"
 #include "weft/base/error.h"
-#include "weft/ops/overloads.h"
 
 namespace weft {
 namespace {
@@ -37,23 +35,13 @@ void check_captured(const Graph& graph) {
   }
 }
 
-// A method is any of the operators of its name, and writes where they write to what it is called on.
-bool writes_in_place(const Node& node) {
-  if (const Operator* op = node.target().op())
-    return op->info().is_mutable || may_write_secretly(*op, node.args());
-  if (node.kind() != NodeKind::kCallMethod) return false;
-  for (const Operator* op : overloads_of("aten::" + node.target().to_string()))
-    if (!op->info().written.empty() && op->info().written[0]) return true;
-  return false;
-}
-
 // Writes of results into inputs, which end a functional graph, are all that may write.
 void check_functional(const Graph& graph) {
   const Node* writer = nullptr;
   for (const Node& node : graph) {
     const Operator* op = node.target().op();
     if (node.kind() == NodeKind::kOutput) break;
-    const bool writes = writes_in_place(node);
+    const bool writes = node.writes_in_place();
     const Node* target = writes && !node.args().empty() ? node_in(node.args()[0]) : nullptr;
     bool is_copy_back =
         target && target->kind() == NodeKind::kPlaceholder && op && op->has(Traits::kCrossesDevices);

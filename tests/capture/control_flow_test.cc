@@ -36,8 +36,9 @@ TEST(Cond, IsPlainControlFlowOutsideOfCaptures) {
 TEST(Cond, IsOneNodeWithTwoGraphs) {
   for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic}) {
     GraphModule g = make_graph(choose, {.mode = mode})(ones({3}));
-    EXPECT_THAT(g.code(),
-                HasSubstr("cond = torch.ops.higher_order.cond(gt, true_graph_0, false_graph_0, [arg0_1])"));
+    EXPECT_THAT(
+        g.code(),
+        HasSubstr("conditional = torch.ops.higher_order.cond(gt, true_graph_0, false_graph_0, [arg0_1])"));
     EXPECT_THAT(graph_module_in(g.find("true_graph_0"))->code(),
                 HasSubstr("torch.ops.aten.cos.default(arg0_1)"));
     expect_equal(g(ones({5})), ones({5}).cos());
@@ -83,8 +84,7 @@ TEST(Cond, Batches) {
 
 TEST(Cond, ConditionsOfExamplesMayBeNumbersAndHaveOneElement) {
   auto f = [](const Tensor& pred, const Tensor& x) {
-    return func::cond(
-        pred, [](const Tensor& t) { return t + 1; }, [](const Tensor& t) { return t * 10; }, x);
+    return func::cond(pred, [](const Tensor& t) { return t + 1; }, [](const Tensor& t) { return t * 10; }, x);
   };
   Tensor x = testing::ramp({3});
   Tensor expected = stack({x.select(0, 0) + 1, x.select(0, 1) * 10, x.select(0, 2) + 1});
@@ -122,7 +122,55 @@ TEST(Cond, BranchesMustAgree) {
     return func::cond(
         x.sum() > 0, [](const Tensor& t) { return t; }, [](const Tensor& t) { return t.sum(); }, x);
   };
-  EXPECT_ERROR(make_graph(f, {.mode = CaptureMode::kFake})(ones({3})), "they must be of one type");
+  auto g = [](const Tensor& x) {
+    return func::cond(
+        x.sum() > 0, [](const Tensor& t) { return t * 1; }, [](const Tensor& t) { return t.to(kFloat64); },
+        x);
+  };
+  for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic}) {
+    EXPECT_ERROR(make_graph(f, {.mode = mode})(ones({3})), "they must be of one type");
+    EXPECT_ERROR(make_graph(g, {.mode = mode})(ones({3})), "and f64[");
+  }
+  EXPECT_ERROR(make_graph(f)(ones({3})),
+               "cond: result 0 is f32[3] in one function and f32[] in the other; they must be of one type");
+  EXPECT_ERROR(func::grad([&](const Tensor& x) { return f(x).sum(); })(ones({3})), "must be of one type");
+  expect_equal(f(ones({3})), ones({3}));  // plain C++ control flow
+}
+
+TEST(ControlFlow, WhatIsCarriedKeepsItsType) {
+  auto tensor = [](const Value& value) { return value.to_tensor(); };
+  auto scan_of = [&](auto step) {
+    return [=](const Tensor& x) {
+      auto body = [=](Args args) {
+        return Value::tuple({Value(step(tensor(args[0]), tensor(args[1]))), args[1]});
+      };
+      return tensor(func::scan(body, Value(x.select(0, 0)), Value(x)).elements()[0]);
+    };
+  };
+  auto while_of = [&](auto condition, auto step) {
+    return [=](const Tensor& x) {
+      return tensor(func::while_loop([=](Args args) { return Value(condition(tensor(args[0]))); },
+                                     [=](Args args) { return Value::tuple({Value(step(tensor(args[0])))}); },
+                                     {Value(x)})
+                        .elements()[0]);
+    };
+  };
+  auto longer = [](const Tensor& a, const Tensor& b) { return cat({a, b}, 0); };
+  auto wider = [](const Tensor& a, const Tensor&) { return a.to(kFloat64); };
+  auto small = [](const Tensor& t) { return t.sum() < 10; };
+  auto doubled = [](const Tensor& t) { return cat({t, t}, 0); };
+  for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake}) {
+    const MakeGraphOptions options{.mode = mode};
+    EXPECT_ERROR(make_graph(scan_of(longer), options)(ones({2, 3})),
+                 "scan: what is carried at 0 is f32[3] before a round and f32[6] after it");
+    EXPECT_ERROR(make_graph(scan_of(wider), options)(ones({2, 3})), "f32[3] before a round and f64[3]");
+    EXPECT_ERROR(make_graph(while_of(small, doubled), options)(ones({3})),
+                 "while_loop: what is carried at 0 is f32[3] before a round and f32[6] after it");
+    EXPECT_ERROR(
+        make_graph(while_of([](const Tensor& t) { return t < 10; }, [](const Tensor& t) { return t + 1; }),
+                   options)(ones({3})),
+        "the condition must give a bool or a tensor of one element, but gives b8[3]");
+  }
 }
 
 TEST(Map, GoesOverTheFirstDim) {
@@ -193,8 +241,8 @@ TEST(ReadableModule, ClassesOfBranchesStandInTheirModule) {
         # No stacktrace found for following nodes
         true_graph_0 = self.true_graph_0
         false_graph_0 = self.false_graph_0
-        cond = torch.ops.higher_order.cond(arg1_1, true_graph_0, false_graph_0, [arg0_1]);  arg1_1 = true_graph_0 = false_graph_0 = arg0_1 = None
-        getitem: "f32[3, 2]" = cond[0];  cond = None
+        conditional = torch.ops.higher_order.cond(arg1_1, true_graph_0, false_graph_0, [arg0_1]);  arg1_1 = true_graph_0 = false_graph_0 = arg0_1 = None
+        getitem: "f32[3, 2]" = conditional[0];  conditional = None
         add: "f32[3, 2]" = torch.ops.aten.add.Tensor(getitem, 1);  getitem = None
         return add
 

@@ -161,6 +161,32 @@ TEST(MakeGraph, NotesWhereCallsWereMade) {
   EXPECT_THAT(readable(with.graph()), HasSubstr("make_graph_test.cc"));
 }
 
+TEST(MakeGraph, SizesOfAnInputAreThoseThatItCameWith) {
+  const MakeGraphOptions symbolic{.mode = CaptureMode::kSymbolic};
+  auto swapped = [](const Tensor& x) {
+    x.transpose_(0, 1);
+    return x.narrow(0, 0, x.size(0) - 1);
+  };
+  GraphModule g = make_graph(swapped, symbolic)(randn({2, 3, 5}));
+  EXPECT_EQ(g.graph().find("sym_size_int")->next()->name(), "transpose_");
+  for (int64_t n : {2, 4}) {
+    Tensor eager = randn({n, 3, 5}), captured = eager.clone();
+    expect_equal(g(captured), swapped(eager));
+    EXPECT_EQ(captured.plain_sizes()[0], 3);
+  }
+  auto twice = [](const Tensor& x) {
+    x.unsqueeze_(0);
+    x.transpose_(0, 2);
+    return ones({x.size(0), x.size(1)});
+  };
+  expect_equal(make_graph(twice, symbolic)(randn({3, 4}))(randn({5, 6})), ones({6, 5}));
+  // Where nothing changes, sizes are read when they are first needed, under PyTorch's names.
+  auto late = [](const Tensor& x) { return x.sin().view({x.size(1), x.size(0)}); };
+  GraphModule later = make_graph(late, symbolic)(randn({2, 3}));
+  EXPECT_EQ(later.graph().find("sym_size_int")->previous()->name(), "sin");
+  EXPECT_NE(later.graph().find("sym_size_int_1"), nullptr);
+}
+
 TEST(MakeGraph, FailuresLeaveNothingBehind) {
   auto bad = [](const Tensor& x) -> Tensor {
     x.sin();

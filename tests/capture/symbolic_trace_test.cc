@@ -8,6 +8,7 @@
 #include "support/tensors.h"
 #include "weft/func/functionalize.h"
 #include "weft/nn/layers.h"
+#include "weft/ops/indexing.h"
 #include "weft/ops/layers.h"
 
 namespace weft {
@@ -126,6 +127,64 @@ TEST(SymbolicTrace, StandInsDoNotOutliveTheTrace) {
   });
   EXPECT_ERROR(kept + 1, "an argument is a value of a capture that has ended; it has no data");
   EXPECT_EQ(layer_state().active, 0u);
+}
+
+TEST(SymbolicTrace, BracketsGoByTheDimsThatTheyName) {
+  GraphModule first = symbolic_trace([](const Tensor& x) { return at(x, 0); });
+  EXPECT_THAT(first.code(), HasSubstr("torch.ops.aten.select.int(arg0, 0, 0)"));
+  expect_equal(first(arange(6).view({2, 3})), arange(3));
+  GraphModule column = symbolic_trace([](const Tensor& x) { return at(x, {Slice(), 1}); });
+  expect_equal(column(arange(6).view({2, 3})), from_data<int64_t>({1, 4}));
+  GraphModule rest = symbolic_trace([](const Tensor& x) { return at(x, {{1, 3}, std::nullopt, kEllipsis}); });
+  expect_equal(rest(arange(8).view({4, 2})), arange(2, 6).view({2, 1, 2}));
+  GraphModule places =
+      symbolic_trace([](const Tensor& x) { return at(x, {Slice(), from_data<int64_t>({2, 0})}); });
+  expect_equal(places(arange(6).view({2, 3})), from_data<int64_t>({2, 0, 5, 3}).view({2, 2}));
+  GraphModule written = symbolic_trace([](const Tensor& x) {
+    Tensor y = x.clone();
+    put_at(y, 0, 7);
+    return y;
+  });
+  expect_equal(written(zeros({2})), from_data<float>({7, 0}));
+  EXPECT_ERROR(symbolic_trace([](const Tensor& x) { return at(x, {kEllipsis, 0}); }),
+               "dim() of 'arg0' is not known: it is traced without inputs");
+  EXPECT_ERROR(first(ones({})), "select");
+}
+
+TEST(SymbolicTrace, NotesWhereCallsWereMadeOnRequest) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x.sin();  // this line
+    y.add_(1);
+    return std::tuple(y, x.size(0));
+  };
+  GraphModule with = symbolic_trace(f, {.record_stack_traces = true}), without = symbolic_trace(f);
+  for (const char* name : {"sin", "add_", "size"}) {
+    EXPECT_THAT(with.graph().find(name)->source(), HasSubstr("symbolic_trace_test.cc")) << name;
+    EXPECT_NE(with.graph().find(name)->meta().trace, nullptr);
+    EXPECT_EQ(without.graph().find(name)->source(), "");
+  }
+  EXPECT_NE(with.graph().find("sin")->source(), with.graph().find("add_")->source());
+  GraphModule untyped =
+      symbolic_trace([](Var a, Var b) { return a + b["n"]; }, {.record_stack_traces = true});
+  EXPECT_THAT(untyped.graph().find("getitem")->source(), HasSubstr("symbolic_trace_test.cc"));
+}
+
+struct Counter : nn::Module {
+  Tensor count = buffer("count", zeros({2}));
+  Tensor forward(Tensor x) {
+    count.add_(1);
+    return x * 2;
+  }
+  WEFT_ARGS(x)
+};
+
+TEST(SymbolicTrace, WritesToABufferAreNoDeadCode) {
+  Counter counter;
+  GraphModule g = symbolic_trace(counter);
+  g.graph().eliminate_dead_code();
+  EXPECT_THAT(g.code(), HasSubstr("add_ = count.add_(1)"));
+  g(ones({2}));
+  expect_equal(counter.count, ones({2}));
 }
 
 }  // namespace

@@ -136,5 +136,40 @@ TEST(Trace, RefusesWhatItCannotRecord) {
   EXPECT_EQ(layer_state().active, 0u);
 }
 
+TEST(Trace, NotesWhereCallsWereMadeOnRequest) {
+  auto f = [](const Tensor& x) { return x.sin(); };
+  TracedFunction with = trace(f, ones({2}), {.record_stack_traces = true}), without = trace(f, ones({2}));
+  EXPECT_THAT(with.graph().find("sin")->source(), HasSubstr("trace_test.cc"));
+  EXPECT_NE(with.graph().find("sin")->meta().trace, nullptr);
+  EXPECT_EQ(without.graph().find("sin")->source(), "");
+}
+
+TEST(Trace, TheNumberOfElementsIsAQuestionOfItsOwn) {
+  auto scaled = [](const Tensor& x) {
+    Tensor flat = x.view({x.numel()});
+    return flat * x.numel();
+  };
+  TracedFunction traced = trace(scaled, ones({3, 2}), {.arg_names = "x"});
+  expect_equal(traced(ones({4, 5})), full({20}, 20.0));
+  EXPECT_EQ(traced.graph_text({.types = false}), R"(graph(%x : Tensor):
+  %1 : int = aten::numel(%x)
+  %2 : Tensor = prim::NumToTensor(%1)
+  %3 : int = aten::Int(%2)
+  %4 : int[] = prim::ListConstruct(%3)
+  %5 : Tensor = aten::view(%x, %4)
+  %6 : int = aten::numel(%x)
+  %7 : Tensor = prim::NumToTensor(%6)
+  %8 : Tensor = aten::mul(%5, %7)
+  return (%8)
+)");
+  auto turned = [](const Tensor& x) {
+    Tensor y = x.clone();
+    const SymInt before = y.size(0);
+    y.transpose_(0, 1);
+    return ones({before, y.size(0)});
+  };
+  EXPECT_EQ(trace(turned, ones({3, 3}))(ones({4, 5})).plain_sizes()[1], 5);
+}
+
 }  // namespace
 }  // namespace weft

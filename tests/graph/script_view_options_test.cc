@@ -65,18 +65,20 @@ def forward(bar: Tensor) -> Tensor:
 )");
 }
 
-TEST(ScriptNames, InputsKeepTheirsAndLaterOnesAreNumbered) {
+// As TorchScript's setDebugName does: who had the name before gets a number, and each number but one is left
+// out.
+TEST(ScriptNames, TheLastToAskForANameHasIt) {
   HandWritten f;
   Value x = f.input("x", square());
   Value second = f.named("x", f.call("aten::neg", {x}));
   Value third = f.named("x", f.call("aten::neg", {second}));
   Value fourth = f.named("x.1", f.call("aten::neg", {third}));
   GraphModule module = f.returns(f.call("aten::neg", {fourth}));
-  EXPECT_EQ(script_text(module, {.types = false}), R"(graph(%x : Tensor):
+  EXPECT_EQ(script_text(module, {.types = false}), R"(graph(%x.5 : Tensor):
+  %x.3 : Tensor = aten::neg(%x.5)
+  %x : Tensor = aten::neg(%x.3)
   %x.1 : Tensor = aten::neg(%x)
-  %x.2 : Tensor = aten::neg(%x.1)
-  %x.1.1 : Tensor = aten::neg(%x.2)
-  %4 : Tensor = aten::neg(%x.1.1)
+  %4 : Tensor = aten::neg(%x.1)
   return (%4)
 )");
   EXPECT_EQ(script_code(module), R"(def forward(x: Tensor) -> Tensor:

@@ -17,6 +17,7 @@
 #include "weft/func/out_dtype.h"
 #include "weft/graph/parse.h"
 #include "weft/nn/layers.h"
+#include "weft/ops/overloads.h"
 
 namespace weft {
 namespace {
@@ -48,6 +49,31 @@ TEST(CppNames, AreIdentifiersOfTheirOwn) {
   for (const char* name : {"", "1x", "a-b", "a b", "int", "a__b", "_A", "größe"})
     EXPECT_FALSE(is_cpp_identifier(name));
   for (const char* name : {"x", "_x", "Foo", "Foo_2"}) EXPECT_TRUE(is_cpp_identifier(name));
+}
+
+TEST(CppText, ASizeForATensorIsANumber) {
+  auto f = [](const Tensor& x) { return zeros({x.size(1)}) + x.size(0); };
+  GraphModule g = make_graph(f, {.mode = CaptureMode::kSymbolic})(randn({4, 6}));
+  EXPECT_THAT(cpp_source(g, "Foo").source,
+              HasSubstr("weft::add(zeros, weft::number_as_tensor(sym_size_int_1)"));
+  expect_equal(number_as_tensor(Value(ones({2}))), ones({2}));
+}
+
+TEST(CppText, NodesWithoutTheirArgumentsAreNoTrouble) {
+  auto source = [](const std::string& line) {
+    GraphModule module;
+    module.set_graph(parse_graph("graph():\n    %x : [num_users=1] = placeholder[target=x]\n    " + line +
+                                 "\n    return %x"));
+    return cpp_source(module, "Foo").source;
+  };
+  EXPECT_THAT(source("%getitem : [num_users=0] = call_function[target=operator.getitem]"),
+              HasSubstr("weft::python_function(\"operator.getitem\").run(ValueList{})"));
+  EXPECT_THAT(source("%add : [num_users=0] = call_function[target=operator.add](args = (%x,), kwargs = {})"),
+              HasSubstr("weft::python_function(\"operator.add\").run(ValueList{x})"));
+  EXPECT_ERROR(source("%relu : [num_users=0] = call_method[target=relu]"), "aten::relu");
+  EXPECT_ERROR(body_of("def forward(self, x):\n    max_1 = torch.ops.aten.max.dim(x, 0)\n"
+                       "    a = max_1[2]\n    return a\n"),
+               "node 'a' takes item 2 of the 2 that 'max_1' gives");
 }
 
 TEST(CppText, ConstantsReadBackAsTheyAre) {

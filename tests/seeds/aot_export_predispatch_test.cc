@@ -159,8 +159,8 @@ TEST(TestAOTExport, test_aot_export_predispatch_with_cond) {
   EXPECT_EQ(code_of(captured.module), R"(def forward(self, arg0_1):
     true_graph_0 = self.true_graph_0
     false_graph_0 = self.false_graph_0
-    cond = torch.ops.higher_order.cond(False, true_graph_0, false_graph_0, [arg0_1]);  true_graph_0 = false_graph_0 = arg0_1 = None
-    getitem = cond[0];  cond = None
+    conditional = torch.ops.higher_order.cond(False, true_graph_0, false_graph_0, [arg0_1]);  true_graph_0 = false_graph_0 = arg0_1 = None
+    getitem = conditional[0];  conditional = None
     add = torch.ops.aten.add.Tensor(getitem, 3)
     add_1 = torch.ops.aten.add.Tensor(getitem, 4);  getitem = None
     return (add, add_1))");
@@ -235,8 +235,8 @@ TEST(TestAOTExport, test_aot_export_predispatch_map_1) {
   EXPECT_EQ(code_of(captured.module), R"(def forward(self, arg0_1, arg1_1):
     true_graph_0 = self.true_graph_0
     false_graph_0 = self.false_graph_0
-    cond = torch.ops.higher_order.cond(False, true_graph_0, false_graph_0, [arg0_1, arg1_1]);  true_graph_0 = false_graph_0 = arg0_1 = arg1_1 = None
-    getitem = cond[0];  cond = None
+    conditional = torch.ops.higher_order.cond(False, true_graph_0, false_graph_0, [arg0_1, arg1_1]);  true_graph_0 = false_graph_0 = arg0_1 = arg1_1 = None
+    getitem = conditional[0];  conditional = None
     add = torch.ops.aten.add.Tensor(getitem, 3)
     add_1 = torch.ops.aten.add.Tensor(getitem, 4);  getitem = None
     return (add, add_1))");
@@ -262,7 +262,8 @@ TEST(TestAOTExport, test_aot_export_predispatch_map_1) {
     sum_2 = torch.ops.aten.sum.default(getitem_1);  getitem_1 = None
     add_1 = torch.ops.aten.add.Tensor(add, sum_2);  add = sum_2 = None
     return (add_1,))");
-  EXPECT_EQ(code_at(captured.module, "false_graph_0.body_graph_0"), R"(def forward(self, arg0_1, arg1_1):
+  for (const char* body : {"false_graph_0.body_graph_0", "false_graph_0.body_graph_1"})
+    EXPECT_EQ(code_at(captured.module, body), R"(def forward(self, arg0_1, arg1_1):
     cos = torch.ops.aten.cos.default(arg0_1);  arg0_1 = None
     add = torch.ops.aten.add.Tensor(cos, 5);  cos = None
     add_1 = torch.ops.aten.add.Tensor(add, arg1_1);  add = arg1_1 = None

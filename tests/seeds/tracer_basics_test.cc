@@ -70,6 +70,13 @@ TEST(TestTracer, test_trace_namedtuple) {
   expect_equal(traced(p), f(p));
   Point q{randn({1}), randn({1})};
   expect_equal(traced(q), f(q));
+  // A plain tuple serves as well: for the function, as an example, and for what was traced.
+  const Value plain = Value::tuple({q.x, q.y});
+  expect_equal(as_value_function(f)(ValueList{plain}).to_tensor(), f(q));
+  expect_equal(traced.call({plain}).to_tensor(), f(q));
+  TracedFunction by_tuple = trace(f, args({Value::tuple({p.x, p.y})}));
+  expect_equal(by_tuple(q), f(q));
+  expect_equal(by_tuple.call({plain}).to_tensor(), f(q));
 }
 
 TEST(TestTracer, test_typeas_trace_check) {

@@ -18,6 +18,7 @@ using testing::FileCheck;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 using testing::warnings_of;
 
 // --- detach
@@ -159,16 +160,23 @@ TEST(TestTracer, test_trace_records_names) {
     return yeet;
   };
   TracedFunction traced = trace(foo, args({rand({3, 3}), rand({3, 3})}), {.arg_names = "bar, baz"});
-  std::string text = traced.graph().to_string();
-  EXPECT_THAT(text, HasSubstr("bar"));
-  EXPECT_THAT(text, HasSubstr("baz"));
-  EXPECT_THAT(text, HasSubstr("quick_brown_fox"));
+  const std::string text = traced.graph_text({.types = false});
+  EXPECT_THAT(text, StartsWith("graph(%bar : Tensor,\n      %baz.1 : Tensor):\n"));
+  EXPECT_THAT(text, HasSubstr("  %baz : Tensor = aten::add(%bar, "));
+  EXPECT_THAT(text, HasSubstr("  %quick_brown_fox : Tensor = aten::neg(%baz)\n"));
+  // Of several that ask for one name the last has it.
+  EXPECT_THAT(text, HasSubstr("  %yeet : Tensor = aten::sub(%quick_brown_fox, "));
+  EXPECT_THAT(text, HasSubstr("  return (%yeet)\n"));
+  EXPECT_THAT(traced.code(), HasSubstr("    baz: Tensor) -> Tensor:\n  baz0 = torch.add(bar, CONSTANTS.c0)\n"
+                                       "  quick_brown_fox = torch.neg(baz0)\n"));
 }
 
 TEST(TestTracer, test_trace_func_argument_names_captured) {
   auto fn = [](const Tensor& first, const Tensor& second) { return first + second; };
   TracedFunction traced = trace(fn, args({ones({1}), ones({1})}), {.arg_names = "first_arg, second_arg"});
-  FileCheck().check("first_arg").check_next("second_arg").run(traced.graph().to_string());
+  FileCheck().check("first_arg").check_next("second_arg").run(traced.graph_text());
+  EXPECT_THAT(traced.graph_text({.types = false}),
+              StartsWith("graph(%first_arg : Tensor,\n      %second_arg : Tensor):\n"));
 }
 
 TEST(TestTracer, test_trace_partial_func_argument_names_captured) {
@@ -189,7 +197,9 @@ TEST(TestTracer, test_trace_module_argument_names_captured) {
   Value example = args({ones({1, 1, 3, 3}), ones({1, 1, 3, 3})});
   for (const TracedModule& traced :
        {trace(method(m, &TwoArguments::forward, "forward"), example), trace(m, example)})
-    FileCheck().check("first_arg").check_next("second_arg").run(traced.graph().to_string());
+    FileCheck().check("first_arg").check_next("second_arg").run(traced.graph_text());
+  EXPECT_THAT(traced.graph_text({.types = false}),
+              StartsWith("graph(%first_arg : Tensor,\n      %second_arg : Tensor):\n"));
 }
 
 }  // namespace

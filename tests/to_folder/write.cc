@@ -30,7 +30,9 @@ Value mixed(Args args) {
   auto step = make_callable(
       [](const Tensor& carry, const Tensor& row) { return std::tuple(carry + row, carry * row); });
   Value scanned = func::scan(step, zeros({x.size(1)}), mapped);
-  return Value::tuple({values, indices, scanned, mapped.reshape({x.size(0) * x.size(1)}).to(kFloat64)});
+  Tensor shifted = zeros({x.size(1)}) + x.size(0);  // a size for a tensor
+  return Value::tuple(
+      {values, indices, scanned, mapped.reshape({x.size(0) * x.size(1)}).to(kFloat64), shifted});
 }
 
 // --- every operator --------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ struct SymbolicTraceOptions {
   Dict meta_args = {};
   // The names of the arguments with their defaults; a module has its own.
   std::string arg_names = {};
+  // Notes on each node where in the program it was called.
+  bool record_stack_traces = false;
 };
 
 namespace detail {

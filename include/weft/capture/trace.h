@@ -46,6 +46,8 @@ struct TraceOptions {
   std::string arg_names = {};
   // What the function is called in texts.
   std::string name = "forward";
+  // Notes on each node where in the program it was called.
+  bool record_stack_traces = false;
 };
 
 // Whether this thread is recording a trace.

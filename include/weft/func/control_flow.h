@@ -7,6 +7,9 @@
 // functions take and give tensors, numbers and trees of them; tensors that they close over become operands.
 // Outside of a capture they are plain C++ control flow.
 //
+// Where gradients go through them in a capture or a transform, the functions run again in backward, which may
+// be long after the call: what they capture by reference must live until then. Capture tensors by value.
+//
 //   Tensor y = func::cond(x.sum() > 0, [](const Tensor& x) { return x.cos(); },
 //                         [](const Tensor& x) { return x.sin(); }, x);
 
@@ -19,9 +22,10 @@ Value cond(const Value& pred, const ValueFunction& on_true, const ValueFunction&
 // f(x[i], args...) for each i of dim 0 of `xs` (a tensor or a tree of them); results are stacked.
 Value map(const ValueFunction& f, const Value& xs, const ValueList& args = {});
 // (carry, y) = f(carry, x[i]) for each i of dim 0 of `xs`, beginning with `init`: the last carry, and the ys
-// stacked.
+// stacked. In a capture or transform the carry must keep its structure, types and sizes.
 Value scan(const ValueFunction& f, const Value& init, const Value& xs);
-// body(carried) as long as condition(carried); what is carried at the end, a tuple.
+// body(carried) as long as condition(carried), a bool or a tensor of one; what is carried at the end, a
+// tuple. In a capture or transform what is carried must keep its types and sizes.
 Value while_loop(const ValueFunction& condition, const ValueFunction& body, const ValueList& carried);
 
 // The same for functions with a signature.

@@ -73,6 +73,8 @@ class Graph {
   };
   [[nodiscard]] InsertScope inserting_before(Node& node);
   [[nodiscard]] InsertScope inserting_after(Node& node);
+  // The node that new ones go before; null: they go to the end.
+  Node* insertion_point() const noexcept { return insert_before_; }
 
   // --- what is there ---
 
@@ -113,9 +115,11 @@ class Graph {
   void legalize();
   // Checks everything that must hold of a graph: an error says what does not, and at which node.
   void lint() const;
+  // As it is: a graph whose nodes are out of order while it is edited has a copy that is too.
   Graph copy() const;
-  // Copies the nodes of `other` but its output to the insertion point; what its output returns, in terms of
-  // the copies. `inputs` take the places of its placeholders when given.
+  // Copies the nodes of `other`, which is another graph and in order, but its output to the insertion point;
+  // what its output returns, in terms of the copies. `inputs`, when given, are as many as its placeholders
+  // and take their places.
   Value inline_graph(const Graph& other, std::span<const Value> inputs = {});
 
   // How far a run takes the default generator for the nodes with a random_offset, those that were removed
@@ -140,6 +144,7 @@ class Graph {
   friend class Node;
   friend class Program;
   void check_member(const Node& node, const char* what) const;
+  void check_inlinable(const Graph& other, std::span<const Value> inputs) const;
   void insert(Node& node, Node* before);
   void unlink(Node& node);
   void link_unused(Node& node);

@@ -141,6 +141,12 @@ class Node final : public ValueObject {
 
   // Whether it must stay even when nobody uses it. Asks schema and traits.
   bool is_impure(bool random_is_impure = true) const;
+  // Whether it is a call that writes to an argument: of an operator that does, or of a method, which is any
+  // of the operators of its name, where one writes to what it is called on.
+  bool writes_in_place() const;
+
+  // What an output node returns: its argument, None where it has none.
+  Value returned() const { return args_.empty() ? Value() : args_[0]; }
 
   // Where in the program the call was made; empty when nobody noted it.
   std::string source() const;

@@ -29,7 +29,8 @@ BoundCall resolve_overload(std::string_view base, Args args, const Kwargs& kwarg
 // Runs it through every active layer; numbers for tensors are wrapped.
 Value call_bound(BoundCall call);
 
-// A number as a tensor that is weak in type promotion, as operators with tensor arguments take it.
+// A number as a tensor that is weak in type promotion, as operators with tensor arguments take it; a tensor
+// as it is.
 Tensor number_as_tensor(const Value& number);
 
 }  // namespace weft
