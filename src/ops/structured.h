@@ -364,8 +364,8 @@ constexpr KernelSet with_inplace(KernelSet set) {
 // The same where an out= tensor that lies in the memory of one of the first `checked` arguments is refused.
 template <auto meta, auto into, OutType out_type, size_t checked = 64>
 constexpr KernelSet structured_apart() {
-  return structured_detail::Apart<structured_detail::Forms<+meta, +into, false, out_type>, checked,
-                                  decltype(+meta)>::set();
+  return structured_detail::Apart<structured_detail::Forms<+meta, +into, false, out_type, Target::kDistinct>,
+                                  checked, decltype(+meta)>::set();
 }
 
 // All forms from a kernel that returns its result.

@@ -1,6 +1,7 @@
 #include "weft/passes/verify.h"
 
 #include "weft/base/error.h"
+#include "weft/ops/overloads.h"
 
 namespace weft {
 namespace {
