@@ -54,6 +54,7 @@ Tensor gelu_second(const Tensor& self, std::string_view approximate) {
 }
 
 TensorSpec threshold_backward_meta(const Tensor& grad, const Tensor& self, const Scalar&) {
+  require_supported(cpu::kThresholdBackward, common_type(grad, self));
   return pointwise_spec({&grad, &self}, common_type(grad, self));
 }
 void threshold_backward_into(const Tensor& grad, const Tensor& self, const Scalar& threshold,
