@@ -54,6 +54,7 @@ Tensor gelu_second(const Tensor& self, std::string_view approximate) {
 }
 
 TensorSpec threshold_backward_meta(const Tensor& grad, const Tensor& self, const Scalar&) {
+  require_supported(cpu::kThresholdBackward, common_type(grad, self));
   // The first of the two decides the layout where they differ, and here that is the input.
   return pointwise_spec({&self, &grad}, common_type(grad, self));
 }

@@ -12,8 +12,13 @@ namespace {
 size_t check_geometry(SymIntSpan size, SymIntSpan stride, const SymInt& offset, DType dtype) {
   require(size.size() == stride.size(), "mismatch in length of strides and shape: {} and {}",
           describe_sizes(size), describe_sizes(stride));
+  // The lowest numbers are kept as symbols are: they are asked, not taken out.
   for (const SymInt& s : size)
-    require(s.is_symbolic() || s.plain() >= 0, "as_strided: negative size in {}", describe_sizes(size));
+    require(!known(s < 0), "as_strided: negative size in {}", describe_sizes(size));
+  for (const SymInt& s : stride)
+    require(!known(s < 0), "as_strided: Negative strides are not supported at the moment, got strides: {}",
+            describe_sizes(stride));
+  require(!known(offset < 0), "Tensor: invalid storage offset {}", offset.to_string());
   if (offset.is_symbolic() || !size.is_plain() || !stride.is_plain()) return 0;
   return reached_bytes(size, stride, offset, dtype);
 }
@@ -42,7 +47,7 @@ Tensor as_strided_inverse(const Tensor& base, const Tensor& mutated, SymIntSpan 
 TensorSpec as_strided_scatter_meta(const Tensor& self, const Tensor& src, SymIntSpan size, SymIntSpan stride,
                                    const std::optional<SymInt>& offset) {
   check_geometry(size, stride, offset.value_or(0), self.dtype());
-  require(same_sizes(size, src.sizes()),
+  require(sizes_fit(src.sizes(), size),
           "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
           describe_sizes(src.sizes()), describe_sizes(size));
   return preserved_copy_spec(self);
@@ -82,6 +87,8 @@ Tensor with_strides(const Tensor& self, SymIntSpan sizes, SymIntSpan strides) {
   return same_sizes(dense.strides(), strides) ? dense : copy_(new_empty_strided(self, sizes, strides), self);
 }
 
+// More than any memory holds.
+constexpr int64_t kMostElements = int64_t{1} << 55;
 TensorSpec as_strided_backward_meta(const Tensor& grad, SymIntSpan input_size, SymIntSpan input_stride,
                                     SymIntSpan size, SymIntSpan stride, const SymInt& offset) {
   const char* op = "as_strided_backward";
@@ -90,6 +97,8 @@ TensorSpec as_strided_backward_meta(const Tensor& grad, SymIntSpan input_size, S
   // Both geometries must be ones that memory can have; a view may begin before its input does.
   check_geometry(input_size, input_stride, 0, grad.dtype());
   check_geometry(size, stride, max(offset, SymInt(0)), grad.dtype());
+  require(!known(offset < -kMostElements), "{}: the view begins {} elements before its input", op,
+          offset.to_string());
   return contiguous_spec(input_size, grad.dtype(), grad.device());
 }
 // The transpose of as_strided: each element of `grad` is added where the view read it. `offset` counts from

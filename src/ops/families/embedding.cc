@@ -53,6 +53,8 @@ TensorSpec embedding_backward_meta(const Tensor& grad, const Tensor& indices, co
           "\"embedding_backward\" not implemented for '{}'", dtype_name(grad.dtype()));
   require(grad.dim() > 0, "embedding_dense_backward: expected the gradient of rows, but it is {}",
           describe(grad));
+  require(!guard_or(rows < 0, false),
+          "embedding_dense_backward: expected num_weights to be at least 0, but got {}", rows.to_string());
   check_numel("embedding_dense_backward", "grad_output", grad, indices.numel() * grad.size(-1));
   return contiguous_spec({rows, grad.size(-1)}, grad.dtype(), grad.device());
 }
@@ -62,7 +64,7 @@ void embedding_backward_into(const Tensor& grad, const Tensor& indices, const Sy
   check_rows(lookups, rows.plain());
   write_dense(out, [&](const Tensor& dense) {
     cpu::EmbeddingBackwardArgs args{rows.plain(),          grad.size(-1).plain(), lookups.data<int64_t>(),
-                                    lookups.plain_numel(), padding.plain(),       scale_by_frequency};
+                                    lookups.plain_numel(), guard_int(padding),    scale_by_frequency};
     cpu::embedding_backward(args, static_cast<const char*>(from.raw_data()),
                             static_cast<char*>(dense.raw_data()), dense.dtype());
   });

@@ -24,7 +24,8 @@ void mse_into(const Tensor& self, const Tensor& target, int64_t reduction, const
   copy_values(out, reduction == kMean ? mean(squares) : sum(squares));
 }
 TensorSpec mse_backward_meta(const Tensor& grad, const Tensor& self, const Tensor& target, int64_t) {
-  require(is_floating(self.dtype()) && !target.is_complex() && !grad.is_complex(),
+  bool computes = is_floating(self.dtype()) && !target.is_complex() && target.dtype() != kBool;
+  require(computes && !grad.is_complex(),
           "mse_loss_backward: result type Float can't be cast to the desired output type {}; the arguments "
           "are {}, {} and {}",
           dtype_name(self.dtype()), describe(grad), describe(self), describe(target));
@@ -185,7 +186,7 @@ void nll_into(const Tensor& self, const Tensor& target, const Tensor& weight, in
               const SymInt& ignore_index, const Tensor& out, const Tensor& total_weight) {
   Tensor input = dense_as(self, self.dtype());
   visit_float(self.dtype(), [&]<typename T>() {
-    NllTargets<T> targets(self, target, weight, ignore_index.plain());
+    NllTargets<T> targets(self, target, weight, guard_int(ignore_index));
     if (reduction == kNone && self.dim() > 1) {
       Tensor losses = out.is_contiguous() ? out : allocate_contiguous(out.sizes(), out.dtype());
       nll_losses(targets, input.data<T>(), losses.data<T>());
@@ -208,7 +209,6 @@ TensorSpec nll_backward_meta(const Tensor& grad, const Tensor& self, const Tenso
   require(is_floating(self.dtype()), "\"{}_out_frame\" not implemented for '{}'", op,
           dtype_name(self.dtype()));
   check_dtype(op, "grad_output", grad, self.dtype());
-  check_dtype(op, "total_weight", total_weight, self.dtype());
   if (weight.defined()) check_dtype(op, "weight", weight, self.dtype());
   check_numel(op, "total_weight", total_weight, 1);
   if (reduction == kNone && self.dim() > 1) {
@@ -217,6 +217,7 @@ TensorSpec nll_backward_meta(const Tensor& grad, const Tensor& self, const Tenso
     require(grad.dim() <= 1, "{}: Expected a single element grad_output tensor, but got: {}", op,
             describe_sizes(grad.sizes()));
     check_numel(op, "grad_output", grad, 1);
+    check_dtype(op, "total_weight", total_weight, self.dtype());
   }
   return contiguous_spec(self.sizes(), self.dtype(), self.device());
 }
@@ -227,7 +228,7 @@ void nll_backward_into(const Tensor& grad, const Tensor& self, const Tensor& tar
   Tensor result = out.is_contiguous() ? out : allocate_contiguous(out.sizes(), out.dtype());
   fill_values(result, 0);
   visit_float(self.dtype(), [&]<typename T>() {
-    NllTargets<T> targets(self, target, weight, ignore_index.plain());
+    NllTargets<T> targets(self, target, weight, guard_int(ignore_index));
     Tensor grads = dense_as(grad, dtype_of<T>), total = dense_as(total_weight, dtype_of<T>);
     const T* g = grads.data<T>();
     double norm = reduction == kMean ? static_cast<double>(total.data<T>()[0]) : 1;
@@ -256,10 +257,7 @@ void check_nd_target(const Tensor& self, const Tensor& target) {
          target.dim() == 0 ? "0" : target.sizes()[0].to_string());
   SymInts expected(self.sizes());
   expected.erase(1);
-  bool fits = target.sizes().size() == expected.size();
-  for (size_t d = 0; fits && d < expected.size(); ++d)
-    fits = guard_or(target.sizes()[d] == expected[d], true);
-  if (!fits)
+  if (!sizes_fit(target.sizes(), expected))
     fail("Expected target size {}, got {}", describe_sizes(expected), describe_sizes(target.sizes()));
 }
 Tensor nll_loss_nd_composite(const Tensor& self, const Tensor& target, const Tensor& weight,

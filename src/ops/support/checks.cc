@@ -4,11 +4,14 @@
 
 namespace weft {
 
+bool sizes_fit(SymIntSpan sizes, SymIntSpan expected) {
+  bool fit = sizes.size() == expected.size();
+  for (size_t d = 0; fit && d < expected.size(); ++d) fit = guard_or(sizes[d] == expected[d], true);
+  return fit;
+}
+
 void check_sizes(const char* op, const char* name, const Tensor& tensor, SymIntSpan expected) {
-  bool fits = tensor.sizes().size() == expected.size();
-  for (size_t d = 0; fits && d < expected.size(); ++d)
-    fits = guard_or(tensor.sizes()[d] == expected[d], true);
-  if (!fits)
+  if (!sizes_fit(tensor.sizes(), expected))
     fail("{}: expected '{}' to have sizes {}, but got {}", op, name, describe_sizes(expected),
          describe(tensor));
 }

@@ -7,6 +7,8 @@
 
 namespace weft {
 
+// Whether sizes are those that are expected.
+bool sizes_fit(SymIntSpan sizes, SymIntSpan expected);
 // `tensor`, the argument `name` of `op`, must have these sizes.
 void check_sizes(const char* op, const char* name, const Tensor& tensor, SymIntSpan expected);
 // It must have this many elements.
