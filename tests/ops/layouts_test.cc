@@ -49,6 +49,12 @@ TEST(Scatters, KeepStridesAndOffset) {
   EXPECT_THAT(strides_of(copy(expand(ones({4, 1}), {4, 3}), zeros({4, 3}))), ElementsAre(3, 1));
 }
 
+TEST(Cat, OfNothingButEmptyVectorsIsOne) {
+  Tensor none = zeros({0});
+  EXPECT_EQ(cat({none, none}, 1).plain_numel(), 0);
+  EXPECT_EQ(cat({none, none}, -8).dim(), 1);
+}
+
 TEST(ThresholdBackward, HasTheLayoutOfTheInput) {
   Tensor grad = ones({4, 3});
   EXPECT_THAT(strides_of(threshold_backward(grad, matrix(), 0)), ElementsAre(1, 4));

@@ -152,6 +152,10 @@ TEST(ComplexNumbers, KeepZerosBesideInfinities) {
   EXPECT_THAT(parts(tanh(number(kInfinity, kInfinity))), ElementsAre(1, 0));
   EXPECT_THAT(parts(sin(number(0, 100))), ElementsAre(0, kInfinity));
   EXPECT_THAT(parts(cos(number(0, 100))), ElementsAre(kInfinity, 0));
+  EXPECT_THAT(parts(sin(number(kInfinity, -kInfinity))), ElementsAre(::testing::IsNan(), kInfinity));
+  EXPECT_THAT(parts(cos(number(NAN, kInfinity))), ElementsAre(kInfinity, ::testing::IsNan()));
+  EXPECT_THAT(parts(tanh(number(NAN, 0))), ElementsAre(::testing::IsNan(), 0));
+  EXPECT_THAT(parts(tanh(number(100, kInfinity))), ElementsAre(::testing::IsNan(), ::testing::IsNan()));
   EXPECT_THAT(parts(exp(number(100, kInfinity))), ElementsAre(::testing::IsNan(), ::testing::IsNan()));
   EXPECT_THAT(parts(pow(number(kInfinity, 0), 1)), ElementsAre(kInfinity, 0));
   EXPECT_THAT(parts(number(1, 2) / number(kInfinity, 0)), ElementsAre(0, 0));

@@ -34,9 +34,10 @@ CatPlan plan_cat(TensorSpan tensors, int64_t dim) {
     require(tensors[i].dim() > 0, "zero-dimensional tensor (at position {}) cannot be concatenated", i);
     if (!first && !is_skipped(tensors[i])) first = &tensors[i];
   }
-  if (!first) first = &tensors[0];
   CatPlan plan;
-  plan.dim = static_cast<size_t>(normalize_dim(dim, first->dim()));
+  // Nothing but empty vectors is an empty vector, along whatever dim.
+  if (!first) first = &tensors[0];
+  else plan.dim = static_cast<size_t>(normalize_dim(dim, first->dim()));
   SymInts sizes(first->sizes());
   SymInt total = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -139,15 +139,21 @@ template <typename R>
 R keep_zero(MaskOf<R> is_zero, R zero, R product) {
   return where(is_zero & is_nan(product), zero, product);
 }
+// One that is infinite in an unknown direction.
+template <typename R>
+R keep_infinity(R infinity, R product) {
+  return where(is_infinite(infinity) & is_nan(product), abs(infinity), product);
+}
 template <typename R>
 ComplexPair<R> sin(ComplexPair<R> z) {
   return {keep_zero(z.re == R(0), z.re, sin(z.re) * cosh(z.im)),
-          keep_zero(z.im == R(0), z.im, cos(z.re) * sinh(z.im))};
+          keep_infinity(z.im, keep_zero(z.im == R(0), z.im, cos(z.re) * sinh(z.im)))};
 }
 template <typename R>
 ComplexPair<R> cos(ComplexPair<R> z) {
   R zero = copysign(R(0), z.re) * copysign(R(1), z.im);
-  return {cos(z.re) * cosh(z.im), -keep_zero((z.re == R(0)) | (z.im == R(0)), zero, sin(z.re) * sinh(z.im))};
+  return {keep_infinity(z.im, cos(z.re) * cosh(z.im)),
+          -keep_zero((z.re == R(0)) | (z.im == R(0)), zero, sin(z.re) * sinh(z.im))};
 }
 template <typename R>
 ComplexPair<R> sinh(ComplexPair<R> z) {
@@ -168,7 +174,9 @@ ComplexPair<R> tanh(ComplexPair<R> z) {
   R re = keep_zero(z.re == R(0), z.re, copysign(sh * ch / norm, z.re));
   MaskOf<R> far = abs(z.re) > R(20);
   R tail = keep_zero(is_infinite(z.re), copysign(R(0), z.im), R(4) * s * c * exp(R(-2) * abs(z.re)));
-  return {where(far, copysign(R(1), z.re), re), where(far, tail, s * c / norm)};
+  // An angle that says nothing matters unless x is infinite.
+  R one = where(is_nan(s) & !is_infinite(z.re), s, copysign(R(1), z.re));
+  return {where(far, one, re), keep_zero(z.im == R(0), z.im, where(far, tail, s * c / norm))};
 }
 template <typename R>
 ComplexPair<R> tan(ComplexPair<R> z) {
