@@ -239,7 +239,19 @@ TEST(TraceApi, test_api_check_graph_diff_layout) {
             "\t\t+ %1 : Tensor = prim::Constant[value={2}]()\n"
             "\t\t?                                     ^\n"
             "\tTrace source location:\n" +
-                place(line) + "\tCheck source location:\n" + place(line));
+                place(line) + "\tCheck source location:\n" + place(line) +
+                // The number is a tensor of the graph.
+                "ERROR: Tensor-valued Constant nodes differed in value across invocations. This often "
+                "indicates that the tracer has encountered untraceable code.\n"
+                "\tNode:\n"
+                "\t\t%1 : Tensor = prim::Constant[value={1}]()\n"
+                "\tSource Location:\n" +
+                place(line) +
+                "\tComparison exception: \tScalars are not equal!\n"
+                "\t\t\n"
+                "\t\tExpected 2 but got 1.\n"
+                "\t\tAbsolute difference: 1\n"
+                "\t\tRelative difference: 0.5\n");
 }
 
 TEST(TraceApi, test_api_check_tensor_diff_layout) {
