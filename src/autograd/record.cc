@@ -80,6 +80,7 @@ Value record_inplace_view(const Operator& op, Args args, FunctionRef<Value(Args)
   check_inplace(self, true);
   auto node = make_ref<OpNode>(op.functional(), args);
   node->connect(args);
+  node->save_inputs(args);  // what its geometry was
   note_forward_call(*node);
   const bool was_view = self.is_view();
   Value result = call_below(args);

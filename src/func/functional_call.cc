@@ -134,8 +134,9 @@ class FunctionalCall {
   Value compute() const {
     std::vector<Value> inner = unwrapped(args_);
     Value result = call_below(op_, inner);
-    // A call on tensors that are all foreign stays foreign; one without tensors makes ours.
-    if (!any_own(args_) && any_tensor(args_)) return result;
+    // A call on tensors that are all foreign stays foreign; one without tensors makes ours, and so does one
+    // that takes a value into the program.
+    if (!any_own(args_) && any_tensor(args_) && !op_.has(Traits::kFactory)) return result;
     return map_tensors(result, [&](const Tensor& t) {
       for (size_t i = 0; i < inner.size(); ++i)
         if (inner[i].is_tensor() && inner[i].tensor_ref().is_same(t)) return args_[i];
