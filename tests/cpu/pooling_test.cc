@@ -154,10 +154,13 @@ double expected_average(const Case& c, int64_t plane, int64_t i, int64_t j) {
   return sum / static_cast<double>(c.pool.divisor ? *c.pool.divisor : c.pool.include_pad ? padded : inside);
 }
 
+// As in PyTorch, i64 is the one type of integers that has averages.
+constexpr DType kAveraged[] = {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64};
+
 TEST(AveragePool, IsTheDefinitionForEveryTypeAndLayout) {
   for (unsigned seed = 0; seed < 120; ++seed) {
     const Case c = random_case(seed, false);
-    for (const DType type : {kTypes[seed % 8], kFloat32})
+    for (const DType type : {kAveraged[seed % 5], kFloat32})
       for (const MemoryFormat format : {MemoryFormat::kContiguous, MemoryFormat::kChannelsLast}) {
         const Tensor x = c.input.to(type).contiguous(format);
         const Tensor y = avg_pool2d(x, c.pool.k(), c.pool.s(), c.pool.p(), c.pool.ceil, c.pool.include_pad,
