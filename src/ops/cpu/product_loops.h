@@ -84,7 +84,14 @@ struct ProductOf {
       (write_row(r, sums[r]), ...);
     };
     const MatrixView<T> addend = to.addend;
-    if (!addend.data) write([](int64_t, int, P x) __attribute__((always_inline)) { return x; });
+    if (!addend.data && to.alpha == T(1)) {
+      // The usual product: nothing to scale and nothing to add.
+      auto store_row = [&](int64_t row, const Sums<packs>& row_sums) __attribute__((always_inline)) {
+        row_sums.x[0].store(c + row * c_row);
+        if constexpr (packs == 2) row_sums.x[1].store(c + row * c_row + kLanes);
+      };
+      (store_row(r, sums[r]), ...);
+    } else if (!addend.data) write([](int64_t, int, P x) __attribute__((always_inline)) { return x; });
     else if (addend.column_stride == 0)
       write([&](int64_t row, int, P x) __attribute__((always_inline)) {
         return multiply_add(beta, P(addend.data[row * addend.row_stride]), x);
