@@ -318,7 +318,10 @@ Graph Graph::copy() const {
         early.push_back(&node);
         break;
       }
-    twin[node.position_] = &made.node_copy(node, map);
+    Node& copy = made.node_copy(node, map);
+    if (const NodeMeta* meta = node.meta_or_null(); meta && meta->random_offset)
+      copy.meta().random_offset = meta->random_offset;
+    twin[node.position_] = &copy;
   }
   for (const Node* node : early) {
     Node& copy = *twin[node->position_];
@@ -330,9 +333,6 @@ Graph Graph::copy() const {
     copy.set_kwargs(std::move(kwargs));
   }
   made.random_advance_ = random_advance_;
-  for (const Node& node : *this)
-    if (const NodeMeta* meta = node.meta_or_null(); meta && meta->random_offset)
-      twin[node.position_]->meta().random_offset = meta->random_offset;
   return made;
 }
 

@@ -66,8 +66,7 @@ void Program::add_step(const Node& node, const nn::Module& root) {
   step.node = &node;
   step.result = static_cast<uint32_t>(node.position_);
   step.is_used = !node.users().empty();
-  const NodeMeta* meta = node.meta_or_null();
-  step.draw = meta && meta->random_offset ? random_.of(node) : RandomPlan::kNone;
+  step.draw = random_.of(node);
   step.function = node.target().function();
   if (node.kind() == NodeKind::kCallModule) {
     Value module = root.find(node.target().to_string());

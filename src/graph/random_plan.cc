@@ -7,6 +7,7 @@
 namespace weft {
 
 RandomPlan::RandomPlan(const Graph& graph) : advance_(graph.random_advance()) {
+  if (advance_.same_as(0)) return;  // as most graphs: their nodes need not be looked at
   for (const Node& node : graph)
     if (const NodeMeta* meta = node.meta_or_null(); meta && meta->random_offset) {
       place_.emplace(&node, static_cast<uint32_t>(offsets_.size()));
@@ -20,6 +21,7 @@ RandomPlan::RandomPlan(const Graph& graph) : advance_(graph.random_advance()) {
 }
 
 uint32_t RandomPlan::of(const Node& node) const {
+  if (place_.empty()) return kNone;
   auto found = place_.find(&node);
   return found == place_.end() ? kNone : found->second;
 }
