@@ -22,8 +22,9 @@ struct ProductOf {
     const int64_t blocks = (k + kLongest - 1) / kLongest;
     return (k + blocks - 1) / blocks;
   }
-  static constexpr int64_t kBlockBytes = 256 * 1024;  // of a: half of a second-level cache
-  static constexpr int64_t kBlockColumns = 2048;      // of b: they stay in the last-level cache
+  static constexpr int64_t kBlockBytes = 256 * 1024;       // of a: half of a second-level cache
+  static constexpr int64_t kBlockColumns = 2048;           // of b: they stay in the last-level cache
+  static constexpr int64_t kColumnsAtOnce = 4 * kColumns;  // of b: copied together
 
   // --- the tile of registers -----------------------------------------------------------------------------
 
@@ -43,6 +44,13 @@ struct ProductOf {
     MatrixView<T> addend;
     T* c;
     int64_t c_row;
+
+    Target below(int64_t rows) const {
+      Target result = *this;
+      result.c += rows * c_row;
+      if (addend.data) result.addend.data += rows * addend.row_stride;
+      return result;
+    }
   };
 
   // The sums of one row and the packs of its columns.
@@ -59,64 +67,84 @@ struct ProductOf {
     }
   };
 
-  template <int packs, size_t... r>
-  static void tile(int64_t depth, const Rows& a, const Panel& b, const Target& to,
-                   std::index_sequence<r...>) {
-    Sums<packs> sums[sizeof...(r)];
-    (sums[r].clear(), ...);
-    (__builtin_prefetch(to.c + r * to.c_row, 1), ...);
-    const T* rows[] = {a.data + r * a.row...};
-    const T* columns = b.data;
-#pragma GCC unroll 4
-    for (int64_t p = 0; p < depth; ++p, columns += b.step) {
-      const P first = P::load(columns), second = packs == 2 ? P::load(columns + kLanes) : first;
-      (sums[r].add(P(rows[r][p * a.step]), first, second), ...);
-    }
-    const P alpha(to.alpha), beta(to.beta);
-    T* const c = to.c;
-    const int64_t c_row = to.c_row;
-    // Inline always: sums that are passed on would leave their registers.
-    auto write = [&](auto added) __attribute__((always_inline)) {
-      auto write_row = [&](int64_t row, const Sums<packs>& row_sums) __attribute__((always_inline)) {
-        added(row, 0, row_sums.x[0] * alpha).store(c + row * c_row);
-        if constexpr (packs == 2) added(row, kLanes, row_sums.x[1] * alpha).store(c + row * c_row + kLanes);
-      };
-      (write_row(r, sums[r]), ...);
-    };
+  // A tile, then the ones below it, `groups` in all, against the same panel: what is the same for all of them
+  // is computed once, which counts where the inner dimension is short. Packed: both operands are copies, and
+  // their steps are known to the compiler.
+  template <int packs, bool packed, size_t... r>
+  static void tile(int64_t groups, int64_t depth, const Rows& a, int64_t a_group, const Panel& b,
+                   const Target& to, std::index_sequence<r...>) {
+    constexpr int64_t kHeight = sizeof...(r);
+    const int64_t row = packed ? 1 : a.row, step = packed ? kRows : a.step;
+    const int64_t b_step = packed ? kColumns : b.step, c_row = to.c_row;
     const MatrixView<T> addend = to.addend;
-    if (!addend.data && to.alpha == T(1)) {
-      // The usual product: nothing to scale and nothing to add.
-      auto store_row = [&](int64_t row, const Sums<packs>& row_sums) __attribute__((always_inline)) {
-        row_sums.x[0].store(c + row * c_row);
-        if constexpr (packs == 2) row_sums.x[1].store(c + row * c_row + kLanes);
+    const P alpha(to.alpha), beta(to.beta);
+    const bool only_stores = !addend.data && to.alpha == T(1);
+    const T* group_data = a.data;
+    const T* addend_data = addend.data;
+    T* c = to.c;
+    for (int64_t group = 0; group < groups; ++group) {
+      Sums<packs> sums[sizeof...(r)];
+      (sums[r].clear(), ...);
+      (__builtin_prefetch(c + r * c_row, 1), ...);
+      const T* rows[] = {group_data + r * row...};
+      const T* columns = b.data;
+#pragma GCC unroll 8
+      for (int64_t p = 0; p < depth; ++p, columns += b_step) {
+        const P first = P::load(columns), second = packs == 2 ? P::load(columns + kLanes) : first;
+        (sums[r].add(P(rows[r][p * step]), first, second), ...);
+      }
+
+      // Inline always: sums that are passed on would leave their registers.
+      auto write = [&](auto added) __attribute__((always_inline)) {
+        auto write_row = [&](int64_t at, const Sums<packs>& row_sums) __attribute__((always_inline)) {
+          added(at, 0, row_sums.x[0] * alpha).store(c + at * c_row);
+          if constexpr (packs == 2) added(at, kLanes, row_sums.x[1] * alpha).store(c + at * c_row + kLanes);
+        };
+        (write_row(r, sums[r]), ...);
       };
-      (store_row(r, sums[r]), ...);
-    } else if (!addend.data) write([](int64_t, int, P x) __attribute__((always_inline)) { return x; });
-    else if (addend.column_stride == 0)
-      write([&](int64_t row, int, P x) __attribute__((always_inline)) {
-        return multiply_add(beta, P(addend.data[row * addend.row_stride]), x);
-      });
-    else
-      write([&](int64_t row, int column, P x) __attribute__((always_inline)) {
-        return multiply_add(beta, P::load(addend.data + row * addend.row_stride + column), x);
-      });
-  }
-  template <int packs>
-  static void tile_of(int64_t rows, int64_t depth, const Rows& a, const Panel& b, const Target& to) {
-    switch (rows) {
-      case 1:
-        return tile<packs>(depth, a, b, to, std::make_index_sequence<1>());
-      case 2:
-        return tile<packs>(depth, a, b, to, std::make_index_sequence<2>());
-      case 3:
-        return tile<packs>(depth, a, b, to, std::make_index_sequence<3>());
-      case 4:
-        return tile<packs>(depth, a, b, to, std::make_index_sequence<4>());
-      case 5:
-        return tile<packs>(depth, a, b, to, std::make_index_sequence<5>());
-      default:
-        return tile<packs>(depth, a, b, to, std::make_index_sequence<kRows>());
+      if (only_stores) {
+        auto store_row = [&](int64_t at, const Sums<packs>& row_sums) __attribute__((always_inline)) {
+          row_sums.x[0].store(c + at * c_row);
+          if constexpr (packs == 2) row_sums.x[1].store(c + at * c_row + kLanes);
+        };
+        (store_row(r, sums[r]), ...);
+      } else if (!addend_data) write([](int64_t, int, P x) __attribute__((always_inline)) { return x; });
+      else if (addend.column_stride == 0)
+        write([&](int64_t at, int, P x) __attribute__((always_inline)) {
+          return multiply_add(beta, P(addend_data[at * addend.row_stride]), x);
+        });
+      else
+        write([&](int64_t at, int column, P x) __attribute__((always_inline)) {
+          return multiply_add(beta, P::load(addend_data + at * addend.row_stride + column), x);
+        });
+      group_data += a_group;
+      c += kHeight * c_row;
+      if (addend_data) addend_data += kHeight * addend.row_stride;
     }
+  }
+  // Rows of c against one panel: whole tiles, then one with the rest of the rows.
+  template <int packs>
+  static void tiles_below(int64_t rows, int64_t depth, Rows a, int64_t a_group, const Panel& b, Target to) {
+    const int64_t groups = rows / kRows;
+    if (a.row == 1 && a.step == kRows && b.step == kColumns && groups > 0)
+      tile<packs, true>(groups, depth, a, a_group, b, to, std::make_index_sequence<kRows>());
+    else if (groups > 0)
+      tile<packs, false>(groups, depth, a, a_group, b, to, std::make_index_sequence<kRows>());
+    a.data += groups * a_group;
+    to = to.below(groups * kRows);
+    switch (rows % kRows) {
+      case 1:
+        return tile<packs, false>(1, depth, a, 0, b, to, std::make_index_sequence<1>());
+      case 2:
+        return tile<packs, false>(1, depth, a, 0, b, to, std::make_index_sequence<2>());
+      case 3:
+        return tile<packs, false>(1, depth, a, 0, b, to, std::make_index_sequence<3>());
+      case 4:
+        return tile<packs, false>(1, depth, a, 0, b, to, std::make_index_sequence<4>());
+      case 5:
+        return tile<packs, false>(1, depth, a, 0, b, to, std::make_index_sequence<5>());
+    }
+    static_assert(kRows == 6);
   }
   // Fewer columns than the tile has, or an addend with gaps: through copies, so that all elements are
   // computed alike.
@@ -128,24 +156,35 @@ struct ProductOf {
         for (int64_t c = 0; c < columns; ++c) before[r * kColumns + c] = *to.addend.at(r, c);
     MatrixView<T> addend{to.addend.data ? before : nullptr, kColumns, 1};
     const Target copy{to.alpha, to.beta, addend, after, kColumns};
-    if (columns <= kLanes) tile_of<1>(rows, depth, a, b, copy);
-    else tile_of<2>(rows, depth, a, b, copy);
+    if (columns <= kLanes) tiles_below<1>(rows, depth, a, 0, b, copy);
+    else tiles_below<2>(rows, depth, a, 0, b, copy);
     for (int64_t r = 0; r < rows; ++r) std::copy_n(after + r * kColumns, columns, to.c + r * to.c_row);
   }
 
   // --- copies of the operands into the order in which tiles read them ------------------------------------
 
+  // Groups of kRows rows, depth * kRows apart; the last one may have fewer rows.
   static Rows copy_rows(const MatrixView<T>& a, int64_t rows, int64_t depth, T* to) {
     if (a.column_stride == 1) {
       for (int64_t r = 0; r < rows; ++r) std::copy_n(a.at(r, 0), depth, to + r * depth);
       return {to, depth, 1};
     }
-    if (a.row_stride == 1 && rows == kRows)
-      for (int64_t p = 0; p < depth; ++p) __builtin_memcpy(to + p * kRows, a.at(0, p), kRows * sizeof(T));
-    else
+    int64_t copied = 0;
+    if (a.row_stride == 1) {
+      // Several groups at once use the whole of the cache lines that they read.
+      constexpr int64_t kAtOnce = 8;
+      for (; copied + kAtOnce * kRows <= rows; copied += kAtOnce * kRows)
+        for (int64_t p = 0; p < depth; ++p)
+          for (int64_t g = 0; g < kAtOnce; ++g)
+            __builtin_memcpy(to + copied * depth + (g * depth + p) * kRows, a.at(copied + g * kRows, p),
+                             kRows * sizeof(T));
+    }
+    for (; copied < rows; copied += kRows) {
+      const int64_t height = std::min<int64_t>(kRows, rows - copied);
       for (int64_t p = 0; p < depth; ++p)
-        for (int64_t r = 0; r < rows; ++r) to[p * rows + r] = *a.at(r, p);
-    return {to, 1, rows};
+        for (int64_t r = 0; r < height; ++r) to[copied * depth + p * kRows + r] = *a.at(copied + r, p);
+    }
+    return {to, 1, kRows};
   }
 
   // kLanes rows of kLanes numbers, turned: the first half of the rows is merged with the second, log2 times.
@@ -165,14 +204,9 @@ struct ProductOf {
     static_assert(kLanes <= 8);
     (x[i].store(to + static_cast<int64_t>(i) * to_row), ...);
   }
-  // Columns that the matrix does not have are zero.
-  static Panel copy_panel(const MatrixView<T>& b, int64_t depth, int64_t columns, T* to) {
+  // A panel by any strides. Columns that the matrix does not have are zero.
+  static void copy_panel(const MatrixView<T>& b, int64_t depth, int64_t columns, T* to) {
     if (columns < kColumns) std::fill_n(to, depth * kColumns, T(0));
-    if (b.column_stride == 1 && columns == kColumns) {
-      for (int64_t p = 0; p < depth; ++p)
-        __builtin_memcpy(to + p * kColumns, b.at(p, 0), kColumns * sizeof(T));
-      return {to, kColumns};
-    }
     int64_t turned_columns = 0, turned_depth = 0;
     if (b.row_stride == 1) {
       turned_columns = columns / kLanes * kLanes;
@@ -185,14 +219,32 @@ struct ProductOf {
     for (int64_t c = 0; c < columns; ++c)
       for (int64_t p = c < turned_columns ? turned_depth : 0; p < depth; ++p)
         to[p * kColumns + c] = *b.at(p, c);
-    return {to, kColumns};
+  }
+
+  // All panels, depth * kColumns apart.
+  static void copy_panels(const MatrixView<T>& b, int64_t depth, int64_t columns, T* to) {
+    int64_t copied = 0;
+    if (b.column_stride == 1) {
+      // Rows may be pages apart: several panels at once look up each page once.
+      const int64_t whole = columns / kColumns * kColumns;
+      while (copied < whole) {
+        const int64_t end = std::min(copied + kColumnsAtOnce, whole);
+        for (int64_t p = 0; p < depth; ++p)
+          for (int64_t c = copied; c < end; c += kColumns)
+            __builtin_memcpy(to + c * depth + p * kColumns, b.at(p, c), kColumns * sizeof(T));
+        copied = end;
+      }
+    }
+    for (; copied < columns; copied += kColumns)
+      copy_panel({b.at(0, copied), b.row_stride, b.column_stride}, depth,
+                 std::min<int64_t>(kColumns, columns - copied), to + copied * depth);
   }
 
   // --- the whole product ---------------------------------------------------------------------------------
 
-  // What tiles read of b: b itself; a copy of each panel made when its turn comes, which stays in the nearest
-  // cache while the rows of a pass by once; copies of all panels made before, for several blocks of rows.
-  enum class Panels { kOriginal, kCopyEach, kCopied };
+  // What tiles read of b: b itself; copies of a few panels made when their turn comes, which stay in the
+  // nearest caches while the rows of a pass by once; copies of all panels, for several blocks of rows.
+  enum class Panels { kOriginal, kCopiedInTurn, kCopied };
 
   static void tiles(const Product<T>& product, const ProductPart& part) {
     const int64_t depth = depth_of_blocks(product.k);
@@ -202,12 +254,14 @@ struct ProductOf {
     const bool copies_a = part.columns > 3 * kColumns;
     const bool copies_b = part.rows > 2 * kRows || product.b.column_stride != 1;
     const Panels panels = !copies_b                 ? Panels::kOriginal
-                          : part.rows <= block_rows ? Panels::kCopyEach
+                          : part.rows <= block_rows ? Panels::kCopiedInTurn
                                                     : Panels::kCopied;
-    const int64_t wide = std::min(part.columns, kBlockColumns);
-    const int64_t kept = panels == Panels::kCopied ? (wide + kColumns - 1) / kColumns : 1;
-    Scratch b_copy(kept * kColumns * depth * static_cast<int64_t>(sizeof(T)));
-    Scratch a_copy(copies_a ? std::min(block_rows, part.rows) * depth * static_cast<int64_t>(sizeof(T)) : 0);
+    auto round_up = [](int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; };
+    const int64_t kept_columns = round_up(
+        std::min(part.columns, panels == Panels::kCopied ? kBlockColumns : kColumnsAtOnce), kColumns);
+    Scratch b_copy(kept_columns * depth * static_cast<int64_t>(sizeof(T)));
+    const int64_t kept_rows = copies_a ? round_up(std::min(part.rows, block_rows), kRows) : 0;
+    Scratch a_copy(kept_rows * depth * static_cast<int64_t>(sizeof(T)));
 
     const int64_t last_column = part.column + part.columns, last_row = part.row + part.rows;
     for (int64_t j = part.column; j < last_column; j += kBlockColumns)
@@ -215,9 +269,8 @@ struct ProductOf {
         const int64_t end = std::min(j + kBlockColumns, last_column);
         const int64_t deep = std::min(depth, product.k - p);
         if (panels == Panels::kCopied)
-          for (int64_t c = j; c < end; c += kColumns)
-            copy_panel({product.b.at(p, c), product.b.row_stride, product.b.column_stride}, deep,
-                       std::min<int64_t>(kColumns, end - c), b_copy.as<T>() + (c - j) * deep);
+          copy_panels({product.b.at(p, j), product.b.row_stride, product.b.column_stride}, deep, end - j,
+                      b_copy.as<T>());
         for (int64_t i = part.row; i < last_row; i += block_rows)
           block(product, {i, std::min(block_rows, last_row - i), j, end - j}, p, deep, panels, b_copy.as<T>(),
                 copies_a ? a_copy.as<T>() : nullptr);
@@ -228,38 +281,40 @@ struct ProductOf {
   static void block(const Product<T>& product, const ProductPart& part, int64_t p, int64_t depth,
                     Panels panels, T* b_copy, T* a_copy) {
     const MatrixView<T>&a = product.a, &b = product.b;
-    const int64_t last_column = part.column + part.columns, last_row = part.row + part.rows;
+    const int64_t last_column = part.column + part.columns;
     auto panel_at = [&](int64_t column) -> Panel {
       if (panels == Panels::kCopied) return {b_copy + (column - part.column) * depth, kColumns};
-      const int64_t columns = std::min<int64_t>(kColumns, last_column - column);
-      if (panels == Panels::kOriginal && columns == kColumns) return {b.at(p, column), b.row_stride};
-      return copy_panel({b.at(p, column), b.row_stride, b.column_stride}, depth, columns, b_copy);
+      if (panels == Panels::kOriginal && column + kColumns <= last_column)
+        return {b.at(p, column), b.row_stride};
+      const int64_t place = panels == Panels::kOriginal ? 0 : (column - part.column) % kColumnsAtOnce;
+      if (place == 0)
+        copy_panels({b.at(p, column), b.row_stride, b.column_stride}, depth,
+                    std::min(kColumnsAtOnce, last_column - column), b_copy);
+      return {b_copy + place * depth, kColumns};
     };
-    auto rows_at = [&](int64_t row, bool copy) -> Rows {
-      const int64_t rows = std::min<int64_t>(kRows, last_row - row);
-      if (!a_copy) return {a.at(row, p), a.row_stride, a.column_stride};
-      T* place = a_copy + (row - part.row) * depth;
-      if (copy) return copy_rows({a.at(row, p), a.row_stride, a.column_stride}, rows, depth, place);
-      return a.column_stride == 1 ? Rows{place, depth, 1} : Rows{place, 1, rows};
-    };
+    const MatrixView<T> rows_of_a{a.at(part.row, p), a.row_stride, a.column_stride};
+    const Rows rows = a_copy ? copy_rows(rows_of_a, part.rows, depth, a_copy)
+                             : Rows{rows_of_a.data, a.row_stride, a.column_stride};
+    const int64_t group = kRows * (a_copy ? depth : a.row_stride);
     for (int64_t j = part.column; j < last_column; j += kColumns) {
       const Panel panel = panel_at(j);
       const int64_t columns = std::min<int64_t>(kColumns, last_column - j);
-      for (int64_t i = part.row; i < last_row; i += kRows) {
-        const int64_t rows = std::min<int64_t>(kRows, last_row - i);
-        T* c = product.c + i * product.c_row_stride + j;
-        Target target{product.alpha, T(1), {c, product.c_row_stride, 1}, c, product.c_row_stride};
-        if (p == 0) {
-          target.beta = product.beta;
-          const MatrixView<T>& addend = product.addend;
-          target.addend = {addend.data ? addend.at(i, j) : nullptr, addend.row_stride, addend.column_stride};
-        }
-        // A panel's rows are copied when they are first read, and are in the cache then.
-        const Rows from = rows_at(i, j == part.column);
-        const bool reads_packs = !target.addend.data || target.addend.column_stride <= 1;
-        if (columns == kColumns && reads_packs) tile_of<2>(rows, depth, from, panel, target);
-        else narrow_tile(rows, columns, depth, from, panel, target);
+      T* c = product.c + part.row * product.c_row_stride + j;
+      Target target{product.alpha, T(1), {c, product.c_row_stride, 1}, c, product.c_row_stride};
+      if (p == 0) {
+        target.beta = product.beta;
+        const MatrixView<T>& addend = product.addend;
+        target.addend = {addend.data ? addend.at(part.row, j) : nullptr, addend.row_stride,
+                         addend.column_stride};
       }
+      const bool reads_packs = !target.addend.data || target.addend.column_stride <= 1;
+      if (columns == kColumns && reads_packs) {
+        tiles_below<2>(part.rows, depth, rows, group, panel, target);
+        continue;
+      }
+      for (int64_t i = 0; i < part.rows; i += kRows)
+        narrow_tile(std::min<int64_t>(kRows, part.rows - i), columns, depth,
+                    {rows.data + i / kRows * group, rows.row, rows.step}, panel, target.below(i));
     }
   }
 
