@@ -100,6 +100,7 @@
 #include "weft/graph/graph_module.h"
 #include "weft/graph/interpreter.h"
 #include "weft/graph/manipulation.h"
+#include "weft/graph/module_stack.h"
 #include "weft/graph/node.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/pattern.h"

@@ -1,10 +1,16 @@
 #include "capture/graph_recorder.h"
 
+#include "graph/operator_call.h"
 #include "weft/base/error.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/functions.h"
 
 namespace weft {
+
+GraphRecorder::GraphRecorder(const MakeGraphOptions& options, const nn::Module* root)
+    : GraphWriter(root), options_(options) {
+  if (root) paths_ = module_paths(*root->state(), "");
+}
 
 Value GraphRecorder::unknown_tensor(const Tensor& tensor) {
   require(!is_fake(tensor), "make_graph: {} is a fake tensor that is no input of the captured function",
@@ -30,6 +36,8 @@ Tensor GraphRecorder::literal(const Tensor& tensor) {
 
 void GraphRecorder::annotate(Node& node, const Value& result) {
   GraphWriter::annotate(node, result);
+  node.meta().modules = trail_->modules();
+  node.meta().original = original_;
   if (options_.record_stack_traces)
     node.meta().trace = std::make_shared<const StackTrace>(StackTrace::capture());
 }
@@ -61,6 +69,32 @@ Value GraphRecorder::instead_of_twins(const Operator& op, Args args, Args below,
   });
 }
 
+std::optional<Value> GraphRecorder::decomposed(const Operator& op, Args args) {
+  if (options_.decompositions.empty()) return std::nullopt;
+  auto found = options_.decompositions.find(&op);
+  std::optional<CompleteCall> on_tensors;
+  if (found == options_.decompositions.end()) {
+    on_tensors = call_on_tensors(op, args);
+    if (!on_tensors) return std::nullopt;
+    found = options_.decompositions.find(on_tensors->op);
+    if (found == options_.decompositions.end()) return std::nullopt;
+    args = on_tensors->args;
+  }
+  if (!open_.insert(found->first).second) return std::nullopt;
+  struct Close {
+    GraphRecorder& recorder;
+    const Operator* op;
+    const Operator* original;
+    ~Close() {
+      recorder.open_.erase(op);
+      recorder.original_ = original;
+    }
+  } close{*this, found->first, original_};
+  if (!original_) original_ = found->first;
+  MaskScope here(layer::at_and_below(layer_bit()));
+  return found->second(args);
+}
+
 Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) {
   const HigherOrder* higher_order = op.def().higher_order;
   if (higher_order && !higher_order->branches) {
@@ -68,16 +102,7 @@ Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
     MaskScope here(layer::at_and_below(layer_bit()));
     return higher_order->run(args);
   }
-  auto replaced = options_.decompositions.find(&op);
-  if (replaced != options_.decompositions.end() && open_.insert(&op).second) {
-    struct Close {
-      std::unordered_set<const Operator*>& open;
-      const Operator* op;
-      ~Close() { open.erase(op); }
-    } close{open_, &op};
-    MaskScope here(layer::at_and_below(layer_bit()));
-    return replaced->second(args);
-  }
+  if (std::optional<Value> result = decomposed(op, args)) return *std::move(result);
   ValueList nodes;
   nodes.reserve(args.size());
   for (const Value& arg : args) nodes.push_back(as_nodes(arg));
@@ -93,6 +118,14 @@ Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
   Node& node = add_call(op, nodes, result);
   random().after(op, args, result, random_offset, node);
   return result;
+}
+
+Value GraphRecorder::handle(const nn::ModuleCall& call) {
+  auto found = paths_.find(call.module.get());
+  // What is no part of the module that is captured has no place in it.
+  if (found == paths_.end()) return call.run(call.args);
+  ModuleTrail::Call running(own_trail_, found->second, call.module->class_name);
+  return call.run(call.args);
 }
 
 void GraphRecorder::grad_mode_changed(bool enabled) {
@@ -118,6 +151,8 @@ void GraphRecorder::make_branch_graphs(const Operator& op, Args args, ValueList&
 GraphModule GraphRecorder::capture_branch(Callable& function, Args inputs) {
   const ForkRng kept = fork_rng();  // this run of the function is none of the program's
   GraphRecorder inner(options_, nullptr);
+  inner.trail_ = trail_;
+  inner.original_ = original_;
   ValueList own;
   for (size_t i = 0; i < inputs.size(); ++i) {
     own.push_back(map_leaves(for_below(inputs[i]), [&](const Value& leaf) {

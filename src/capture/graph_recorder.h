@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "capture/graph_writer.h"
+#include "capture/module_trail.h"
 #include "weft/capture/make_graph.h"
 #include "weft/core/from_data.h"
 #include "weft/ops/recorder.h"
@@ -11,24 +12,30 @@
 namespace weft {
 
 // Writes every operator call that passes it into a graph: what make_graph captures with.
-class GraphRecorder final : public GraphWriter, public Recorder, public LiteralObserver {
+class GraphRecorder final : public GraphWriter,
+                            public Recorder,
+                            public LiteralObserver,
+                            public nn::ModuleObserver {
  public:
-  GraphRecorder(const MakeGraphOptions& options, const nn::Module* root)
-      : GraphWriter(root), options_(options) {}
+  GraphRecorder(const MakeGraphOptions& options, const nn::Module* root);
 
   // While it lives, what this thread does is recorded.
   class Scope {
    public:
     explicit Scope(GraphRecorder& recorder)
-        : recording_(recorder, recorder.position()), literals_(recorder) {}
+        : recording_(recorder, recorder.position()),
+          literals_(recorder),
+          modules_(recorder.paths_.empty() ? nn::ModuleObserver::current() : &recorder) {}
 
    private:
     RecorderScope recording_;
     LiteralScope literals_;
+    nn::ModuleObserver::Scope modules_;
   };
 
   Position position() const { return options_.pre_dispatch ? Position::kUpper : Position::kLower; }
   Value handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) override;
+  Value handle(const nn::ModuleCall& call) override;
   void grad_mode_changed(bool enabled) override;
   // Values of the program are kept as they are, and each run begins with a copy of them.
   Tensor literal(const Tensor& tensor) override;
@@ -41,10 +48,17 @@ class GraphRecorder final : public GraphWriter, public Recorder, public LiteralO
   Value for_below(const Value& value);
   ValueList for_below(Args args);
   Value instead_of_twins(const Operator& op, Args args, Args below, const Value& result);
+  // What the decomposition of the call gave; nothing where it has none, or is part of one of the same
+  // operator.
+  std::optional<Value> decomposed(const Operator& op, Args args);
   void make_branch_graphs(const Operator& op, Args args, ValueList& nodes);
   GraphModule capture_branch(Callable& function, Args inputs);
 
   const MakeGraphOptions& options_;
+  ModulePaths paths_;
+  ModuleTrail own_trail_;
+  const ModuleTrail* trail_ = &own_trail_;      // of the whole program, also while a branch is recorded
+  const Operator* original_ = nullptr;          // the outermost one whose decomposition is running
   std::unordered_map<uint64_t, Tensor> twins_;  // fake tensors for constants
   std::unordered_set<const Operator*> open_;    // decompositions that are running
 };

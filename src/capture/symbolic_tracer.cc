@@ -58,6 +58,7 @@ Value SymbolicTracer::unknown_tensor(const Tensor& tensor) {
 }
 
 void SymbolicTracer::annotate(Node& node, const Value&) {
+  if (!trail_.modules().empty()) node.meta().modules = trail_.modules();
   if (options_.record_stack_traces)
     node.meta().trace = std::make_shared<const StackTrace>(StackTrace::capture());
 }
@@ -194,6 +195,8 @@ bool SymbolicTracer::is_leaf(const nn::ModuleState& module, const std::string& p
 
 Value SymbolicTracer::handle(const nn::ModuleCall& call) {
   auto found = paths_.find(call.module.get());
+  std::optional<ModuleTrail::Call> running;
+  if (found != paths_.end()) running.emplace(trail_, found->second, call.module->class_name);
   bool is_root = found != paths_.end() && found->second.empty();
   if (is_root || !has_stand_ins(call.args)) return call.run(call.args);
   require(found != paths_.end(),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "capture/graph_writer.h"
+#include "capture/module_trail.h"
 #include "ops/unknown_rank.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/ops/recorder.h"
@@ -56,6 +57,7 @@ class SymbolicTracer final : public GraphWriter,
   const SymbolicTraceOptions& options_;
   Ref<ShapeEnv> env_ = ShapeEnv::create();
   ModulePaths paths_;
+  ModuleTrail trail_;
   std::unordered_map<uint64_t, Tensor> shaped_;  // stand-ins whose sizes are known, by serial number
 };
 

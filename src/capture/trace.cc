@@ -152,8 +152,9 @@ void check_no_sharing(const nn::ModuleState& state) {
 }
 
 void check_no_backward_hooks(const std::shared_ptr<nn::ModuleState>& state) {
-  require(state->backward_hooks.empty(), "Modules that have backward hooks assigned can't be compiled: {}",
-          nn::module_text(nn::Module::over(state)));
+  if (!state->backward_hooks.empty())
+    fail("Modules that have backward hooks assigned can't be compiled: {}",
+         nn::module_text(nn::Module::over(state)));
   for (const nn::ModuleState::Child& child : state->children)
     if (!is_graph(child)) check_no_backward_hooks(child.state);
 }

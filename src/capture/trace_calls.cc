@@ -95,15 +95,7 @@ Value TraceRecorder::handle(const nn::ModuleCall& call) {
       return result;
     }
   }
-  modules_.emplace_back(scope, name);
-  Restore<Value> restore_ids{call_ids_, call_ids_};
-  ValueList ids = call_ids_.is_list() ? call_ids_.elements() : ValueList();
-  ids.emplace_back(next_call_++);
-  call_ids_ = Value::list(std::move(ids));
-  struct Leave {
-    std::vector<std::pair<std::string, std::string>>& modules;
-    ~Leave() { modules.pop_back(); }
-  } leave{modules_};
+  ModuleTrail::Call running(trail_, scope, name);
   return call.run(call.args);
 }
 

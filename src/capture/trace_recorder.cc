@@ -92,8 +92,7 @@ void TraceRecorder::annotate(Node& node, const Value& result) {
     if (leaf.tensor_ref().requires_grad()) shape.set_requires_grad();
     return Value(shape);
   });
-  meta.modules = modules_;
-  if (modules_.size() > 1) meta.extra.set("calls", call_ids_);
+  meta.modules = trail_.modules();
   StackTrace place = StackTrace::capture();
   if (options_.record_stack_traces) meta.trace = std::make_shared<const StackTrace>(place);
   places_.try_emplace(&node, std::move(place));

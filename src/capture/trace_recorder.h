@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "capture/graph_writer.h"
+#include "capture/module_trail.h"
 #include "weft/base/stack_trace.h"
 #include "weft/capture/trace.h"
 #include "weft/core/future.h"
@@ -94,9 +95,7 @@ class TraceRecorder final : public GraphWriter,
   Ref<ShapeEnv> env_;
   std::unordered_map<uint64_t, SymInts> sizes_of_;  // by the tensor's serial number
   ModulePaths paths_;
-  std::vector<std::pair<std::string, std::string>> modules_;  // those that are running: path and class
-  Value call_ids_;  // of those: a list of numbers, which tells calls of one module apart
-  int64_t next_call_ = 0;
+  ModuleTrail trail_;
   const nn::ModuleState* opened_ = nullptr;                 // whose calls are not kept as calls
   std::unordered_map<const Graph*, Node*> functions_;       // traced before and called
   std::vector<std::pair<Ref<FutureObject>, Node*>> forks_;  // null: inside of another one

@@ -20,14 +20,18 @@ ValueList by_names(const Operator& from, Args args, const Operator& to) {
   return placed;
 }
 
+// How an overload for numbers is written; null where it is none.
+const Operator* overload_for_tensors(const Operator& op) {
+  return op.has(Traits::kNumberOverload) && op.form() != OpForm::kOut ? sibling(op, "Tensor") : nullptr;
+}
+
 }  // namespace
 
 WrittenCall written_call(const Operator& op, Args complete) {
-  if (op.has(Traits::kNumberOverload) && op.form() != OpForm::kOut)
-    if (const Operator* tensors = sibling(op, "Tensor")) {
-      ValueList placed = by_names(op, complete, *tensors);
-      return written_call(*tensors, placed);
-    }
+  if (const Operator* tensors = overload_for_tensors(op)) {
+    ValueList placed = by_names(op, complete, *tensors);
+    return written_call(*tensors, placed);
+  }
   const Operator::Info& info = op.info();
   const std::vector<Argument>& arguments = info.schema.arguments;
   auto is_default = [&](size_t i) {
@@ -63,6 +67,18 @@ CompleteCall complete_call(const Operator& op, Args args, const Kwargs& kwargs) 
     const Operator* numbers = i == 1 ? sibling(op, "Scalar") : nullptr;
     if (numbers && numbers->has(Traits::kNumberOverload) && numbers->form() == op.form())
       return {numbers, by_names(op, call.args, *numbers)};
+    call.args[i] = number_as_tensor(call.args[i]);
+  }
+  return call;
+}
+
+std::optional<CompleteCall> call_on_tensors(const Operator& op, Args complete) {
+  const Operator* tensors = overload_for_tensors(op);
+  if (!tensors) return std::nullopt;
+  CompleteCall call{tensors, by_names(op, complete, *tensors)};
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    if (tensors->info().is_tensor[i] != 1 || call.args[i].is_tensor()) continue;
+    if (!call.args[i].is_number()) return std::nullopt;
     call.args[i] = number_as_tensor(call.args[i]);
   }
   return call;

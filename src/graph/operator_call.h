@@ -23,4 +23,8 @@ struct CompleteCall {
 };
 CompleteCall complete_call(const Operator& op, Args args, const Kwargs& kwargs);
 
+// A call of an overload for numbers as one of the overload for tensors, which is how it is written; nothing
+// where it is none, or where a number is symbolic.
+std::optional<CompleteCall> call_on_tensors(const Operator& op, Args complete);
+
 }  // namespace weft

@@ -64,9 +64,10 @@ void ScriptLowering::note_classes() {
   for (const Node& node : graph_) {
     const NodeMeta* meta = node.meta_or_null();
     if (!meta || meta->modules.empty()) continue;
-    const std::string root = meta->modules[0].first + ".";
-    for (const auto& [path, class_name] : meta->modules)
-      if (path.starts_with(root)) builder_.note_class(path.substr(root.size()), class_name);
+    const std::string root = prefix_of_children(meta->modules[0]);
+    for (const ModuleScope& scope : meta->modules)
+      if (scope.path.starts_with(root) && scope.path.size() > root.size())
+        builder_.note_class(scope.path.substr(root.size()), scope.class_name);
   }
   if (options_.root) builder_.note_classes(*options_.root);
 }

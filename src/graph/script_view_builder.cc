@@ -97,27 +97,25 @@ ScriptType ScriptBuilder::class_type(const std::string& path) const {
 
 // --- where lines go --------------------------------------------------------------------------------------
 
+std::string prefix_of_children(const ModuleScope& root) { return root.path.empty() ? "" : root.path + "."; }
+
 void ScriptBuilder::begin(const Node& node) {
   const NodeMeta* meta = node.meta_or_null();
   origin_ = &node;
   source_ = meta ? meta->source : "";
   // A node that notes no modules was written by whoever wrote the one before it.
   if (options_.self_type.empty() || !meta || meta->modules.empty()) return;
-  const Value* ids = meta->extra.find("calls");
-  auto id_of = [&](size_t i) {
-    return ids && ids->is_sequence() && i < ids->elements().size() ? ids->elements()[i] : Value();
-  };
   std::vector<ScriptBlock*> open_blocks(here_->depth + 1);
   for (ScriptBlock* block = here_; block; block = block->parent) open_blocks[block->depth] = block;
   here_ = open_blocks[0];
-  const std::string root = meta->modules[0].first + ".";
+  const std::string root = prefix_of_children(meta->modules[0]);
   for (size_t i = 1; i < meta->modules.size(); ++i) {
-    const std::string& scope = meta->modules[i].first;
-    std::string path = scope.starts_with(root) ? scope.substr(root.size()) : scope;
+    const ModuleScope& scope = meta->modules[i];
+    std::string path = scope.path.starts_with(root) ? scope.path.substr(root.size()) : scope.path;
     bool is_open =
-        i < open_blocks.size() && open_blocks[i]->path == path && open_blocks[i]->call_id == id_of(i);
+        i < open_blocks.size() && open_blocks[i]->path == path && open_blocks[i]->call_number == scope.call;
     if (!is_open) open_blocks.resize(i);
-    here_ = is_open ? open_blocks[i] : &open(*here_, path, id_of(i), scope);
+    here_ = is_open ? open_blocks[i] : &open(*here_, path, scope);
   }
 }
 
@@ -127,8 +125,7 @@ void ScriptBuilder::begin_output() {
   here_ = program_.blocks[0].get();
 }
 
-ScriptBlock& ScriptBuilder::open(ScriptBlock& parent, const std::string& path, const Value& call_id,
-                                 const std::string& module) {
+ScriptBlock& ScriptBuilder::open(ScriptBlock& parent, const std::string& path, const ModuleScope& module) {
   ScriptValue* owner = attribute_in(parent, path, class_type(path));
   const int64_t number = calls_[path]++;
   ScriptNode& call = program_.store->make_node("prim::CallMethod", {owner});
@@ -137,8 +134,8 @@ ScriptBlock& ScriptBuilder::open(ScriptBlock& parent, const std::string& path, c
   block.depth = parent.depth + 1;
   block.path = path;
   block.method = number ? "forward" + std::to_string(number) : "forward";
-  block.call_id = call_id;
-  block.module = module;
+  block.call_number = module.call;
+  block.module = module.path;
   block.call = &call;
   block.self = owner;
   if (!options_.inline_calls) {

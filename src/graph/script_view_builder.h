@@ -15,12 +15,15 @@ struct ScriptStore {
   ScriptValue& make_value(ScriptType type, const ScriptNode* node);
 };
 
+// What the paths of a module's children begin with.
+std::string prefix_of_children(const ModuleScope& root);
+
 // One call of a module, or the program itself, while a view is made.
 struct ScriptBlock {
   ScriptBlock* parent = nullptr;
   size_t depth = 0;
   std::string path, method;
-  Value call_id = {};           // tells two calls of one module apart, where the capture noted it
+  int64_t call_number = 0;      // as `ModuleScope` has it
   std::string module;           // as the node that opened it has it: "__module.layer1"
   std::string scope;            // of its lines; made when the first one is written
   ScriptNode* call = nullptr;   // in the parent
@@ -103,8 +106,7 @@ class ScriptBuilder {
   void name(ScriptValue* value, std::string name);
 
  private:
-  ScriptBlock& open(ScriptBlock& parent, const std::string& path, const Value& call_id,
-                    const std::string& module);
+  ScriptBlock& open(ScriptBlock& parent, const std::string& path, const ModuleScope& module);
   const std::string& scope();
   ScriptValue* attribute_in(ScriptBlock& block, const std::string& path, const ScriptType& type);
   ScriptValue* chain(ScriptBlock& block, const std::string& path, const ScriptType& type);

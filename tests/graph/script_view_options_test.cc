@@ -370,9 +370,10 @@ TEST(ScriptViewOfLargeGraphs, ModulesInsideModulesToAnyDepth) {
   Graph graph;
   Node& x = graph.placeholder("x");
   Node& neg = graph.call_function("aten::neg", {value_of(x)});
-  neg.meta().modules = {{"__module", "Net"}};
+  std::vector<ModuleScope> modules = {{"__module", "Net"}};
   std::string path = "__module";
-  for (int i = 0; i < kDepth; ++i) neg.meta().modules.emplace_back(path += ".m", "Inner");
+  for (int i = 0; i < kDepth; ++i) modules.push_back({path += ".m", "Inner"});
+  neg.meta().modules = modules;
   graph.output(value_of(neg));
   ScriptGraph view = script_view(graph, {.inline_calls = false, .self_type = "__torch__.Net"});
   int depth = 0;

@@ -147,7 +147,7 @@ TEST(TraceApi, test_api_trace_module_scopes) {
     std::map<std::string, std::string> innermost;
     for (const Node& node : traced.graph())
       if (node.kind() == NodeKind::kCallFunction)
-        innermost[node.name()] = node.meta_or_null()->modules.back().first;
+        innermost[node.name()] = node.meta_or_null()->modules.back().path;
     return innermost;
   };
   std::map<std::string, std::string> wanted = {

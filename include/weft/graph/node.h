@@ -13,6 +13,7 @@
 #include "weft/base/stack_trace.h"
 #include "weft/core/argument_names.h"
 #include "weft/core/value.h"
+#include "weft/graph/module_stack.h"
 #include "weft/ops/operator.h"
 
 namespace weft {
@@ -90,8 +91,9 @@ struct NodeMeta {
   std::string source;  // where in the program the call was made
   // The same, as it was noted: names and lines are found when somebody asks `Node::source`.
   std::shared_ptr<const StackTrace> trace;
-  std::vector<std::pair<std::string, std::string>>
-      modules;  // path and class of the modules around it, outermost first
+  ModuleStack modules;  // the calls of modules that it is part of
+  // What the program called, where a decomposition made this node of it.
+  const Operator* original = nullptr;
   // Of a random call: where its numbers begin, counted from where the graph's run begins in the default
   // generator. Nodes that have it keep their numbers when others before them are moved, removed or repeated;
   // one without draws what comes next.

@@ -163,7 +163,6 @@ class ScriptGraph {
 // The graph in TorchScript's form. Types come from what nodes note of their values, scopes and calls from the
 // modules that they note around them. It reads these further notes (`NodeMeta::extra`):
 //   "named"     true: the value has the node's name; a string: that one; otherwise it has a number
-//   "calls"     a number for each of the modules around the node, which tells two calls of one module apart
 //   "inplace"   1 for a custom function that writes to an argument
 //   "constant"  true: what a get_attr reads is a constant, not an attribute of self
 ScriptGraph script_view(const Graph& graph, const ScriptOptions& options = {});

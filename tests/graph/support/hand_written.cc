@@ -49,7 +49,6 @@ Value HandWritten::note(Node& node, const Value& example) {
   examples_[&node] = example;
   node.meta().value = leaves_noted(example);
   node.meta().modules = modules_;
-  if (!calls_.empty()) node.meta().extra.set("calls", Value::list(calls_));
   return value_of(node);
 }
 
@@ -102,14 +101,12 @@ Value HandWritten::named(const std::string& name, const Value& node) {
 }
 
 void HandWritten::is_module(const std::string& class_name) {
-  modules_ = {{"__module", class_name}};
-  calls_ = {next_call_++};
+  modules_ = {{"__module", class_name, next_call_++}};
 }
 
 HandWritten::Inside::Inside(HandWritten& program, const std::string& path, const std::string& class_name)
     : program_(program) {
-  program.modules_.emplace_back("__module." + path, class_name);
-  program.calls_.emplace_back(program.next_call_++);
+  program.modules_.push_back({"__module." + path, class_name, program.next_call_++});
 }
 
 GraphModule HandWritten::returns(const Value& result) {

@@ -32,7 +32,7 @@ class HandWritten {
   class Inside {
    public:
     Inside(HandWritten& program, const std::string& path, const std::string& class_name);
-    ~Inside() { program_.modules_.pop_back(), program_.calls_.pop_back(); }
+    ~Inside() { program_.modules_.pop_back(); }
     Inside(const Inside&) = delete;
 
    private:
@@ -51,8 +51,7 @@ class HandWritten {
   std::unordered_map<const Node*, Value> examples_;
   std::unordered_map<std::string, Node*> attribute_nodes_;
   GraphModule::Attributes attributes_;
-  std::vector<std::pair<std::string, std::string>> modules_;
-  ValueList calls_;
+  std::vector<ModuleScope> modules_;
   int64_t next_call_ = 0;
 };
 

@@ -1,0 +1,156 @@
+// Where nodes come from: the calls of modules around them, and the operator that a decomposition replaced.
+#include <gtest/gtest.h>
+
+#include "weft/autograd/autograd.h"
+#include "weft/capture/make_graph.h"
+#include "weft/capture/symbolic_trace.h"
+#include "weft/capture/trace.h"
+#include "weft/func/control_flow.h"
+#include "weft/nn/layers.h"
+
+namespace weft {
+namespace {
+
+struct Half : nn::Module {
+  nn::Linear fc = child("fc", nn::Linear(4, 4));
+  Tensor forward(const Tensor& x) { return fc(x) / 2; }
+  WEFT_ARGS(x)
+};
+// The half runs twice; what is done in between is the net's own.
+struct Twice : nn::Module {
+  Half half = child("half", Half());
+  Tensor forward(const Tensor& x) { return half(half(x).sin()); }
+  WEFT_ARGS(x)
+};
+
+// "path:Class path:Class", outermost first.
+std::string modules_of(const Node& node) {
+  std::string text;
+  if (const NodeMeta* meta = node.meta_or_null())
+    for (const ModuleScope& scope : meta->modules)
+      text += (text.empty() ? "" : " ") + scope.path + ":" + scope.class_name;
+  return text;
+}
+std::vector<const Node*> calls_of(const Graph& graph, std::string_view op) {
+  std::vector<const Node*> found;
+  for (const Node& node : graph)
+    if (node.target().op() && node.target().op()->schema().name == op) found.push_back(&node);
+  return found;
+}
+
+TEST(ModulesOfNodes, OfACaptureAreThoseThatRan) {
+  for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic}) {
+    GraphModule g = make_graph(Twice(), {.mode = mode})(randn({3, 4}));
+    auto products = calls_of(g.graph(), "addmm"), halves = calls_of(g.graph(), "div");
+    ASSERT_EQ(products.size(), 2u);
+    ASSERT_EQ(halves.size(), 2u);
+    for (int i : {0, 1}) {
+      EXPECT_EQ(modules_of(*products[i]), ":Twice half:Half half.fc:Linear");
+      EXPECT_EQ(modules_of(*halves[i]), ":Twice half:Half");
+    }
+    EXPECT_EQ(modules_of(*g.graph().find("sin")), ":Twice");
+    EXPECT_EQ(modules_of(*g.graph().output_node()), "");
+    // Two calls of one module are told apart; the nodes of one share what they note.
+    const ModuleStack &first = products[0]->meta_or_null()->modules,
+                      &second = products[1]->meta_or_null()->modules;
+    EXPECT_NE(first, second);
+    EXPECT_EQ(first[0], second[0]);
+    EXPECT_NE(first[1].call, second[1].call);
+    EXPECT_EQ(first[1], halves[0]->meta_or_null()->modules[1]);
+    EXPECT_EQ(nn::ModuleObserver::current(), nullptr);
+  }
+}
+
+TEST(ModulesOfNodes, AreNotedByEveryWayOfCapturing) {
+  GraphModule layers = symbolic_trace(Twice());
+  EXPECT_EQ(modules_of(*layers.graph().find("half_fc")), ":Twice half:Half half.fc:Linear");
+  EXPECT_EQ(modules_of(*layers.graph().find("sin")), ":Twice");
+  TracedModule traced = trace(Twice(), randn({3, 4}));
+  EXPECT_EQ(modules_of(*calls_of(traced.graph(), "div")[0]), "__module:Twice __module.half:Half");
+}
+
+TEST(ModulesOfNodes, OutliveCopiesAndPasses) {
+  GraphModule g = make_graph(Twice())(randn({3, 4}));
+  Graph copy = g.graph().copy();
+  EXPECT_EQ(modules_of(*copy.find("sin")), ":Twice");
+  copy.eliminate_dead_code();
+  EXPECT_EQ(modules_of(*calls_of(copy, "div")[1]), ":Twice half:Half");
+}
+
+// Calls a module that is none of its children.
+struct Outer : nn::Module {
+  explicit Outer(Twice& guest) : stranger(guest) {}
+  Twice& stranger;
+  Tensor forward(const Tensor& x) { return stranger(x.cos()); }
+  WEFT_ARGS(x)
+};
+
+TEST(ModulesOfNodes, AreThoseOfTheCapturedModuleOnly) {
+  Twice net, other;
+  Outer outer(other);
+  GraphModule g = make_graph(outer)(randn({3, 4}));
+  EXPECT_EQ(modules_of(*g.graph().find("cos")), ":Outer");
+  EXPECT_EQ(modules_of(*g.graph().find("sin")), ":Outer");
+  // A function has none.
+  GraphModule f = make_graph([net](const Tensor& x) mutable { return net(x); })(randn({3, 4}));
+  EXPECT_EQ(modules_of(*f.graph().find("sin")), "");
+}
+
+struct Failing : nn::Module {
+  Half half = child("half", Half());
+  bool fails = true;
+  Tensor forward(const Tensor& x) {
+    Tensor y = half(x);
+    if (fails) throw std::runtime_error("in the middle");
+    return y.sin();
+  }
+  WEFT_ARGS(x)
+};
+
+TEST(ModulesOfNodes, AreRestoredAfterAnError) {
+  Failing net;
+  EXPECT_THROW(make_graph(net)(randn({3, 4})), std::runtime_error);
+  EXPECT_EQ(nn::ModuleObserver::current(), nullptr);
+  net.fails = false;
+  EXPECT_EQ(modules_of(*make_graph(net)(randn({3, 4})).graph().find("sin")), ":Failing");
+}
+
+TEST(OriginalOfNodes, IsWhatTheProgramCalled) {
+  const Operator &silu = operator_named("aten::silu"), &mul = operator_named("aten::mul.Tensor");
+  Decompositions table;
+  table[&silu] = [](Args args) {
+    Tensor x = args[0].to_tensor();
+    return Value(x * x.sigmoid());
+  };
+  GraphModule g =
+      make_graph([](const Tensor& x) { return x.silu() * 2; }, {.decompositions = table})(randn({3}));
+  EXPECT_EQ(g.graph().find("sigmoid")->meta_or_null()->original, &silu);
+  EXPECT_EQ(g.graph().find("mul")->meta_or_null()->original, &silu);
+  EXPECT_EQ(g.graph().find("mul_1")->meta_or_null()->original, nullptr);
+
+  // The outermost one counts.
+  table[&mul] = [](Args args) {
+    Tensor x = args[0].to_tensor();
+    return Value(x.clone());
+  };
+  GraphModule nested =
+      make_graph([](const Tensor& x) { return x.silu() * 2; }, {.decompositions = table})(randn({3}));
+  // A number is an argument of the operator on tensors, as graphs write it.
+  EXPECT_EQ(nested.graph().find("clone")->meta_or_null()->original, &silu);
+  EXPECT_EQ(nested.graph().find("clone_1")->meta_or_null()->original, &mul);
+
+  // Also when a decomposition fails.
+  table[&silu] = [](Args) -> Value { throw std::runtime_error("no"); };
+  auto survives = [](const Tensor& x) {
+    try {
+      x.silu();
+    } catch (const std::runtime_error&) {
+    }
+    return x.sin();
+  };
+  GraphModule after = make_graph(survives, {.decompositions = table})(randn({3}));
+  EXPECT_EQ(after.graph().find("sin")->meta_or_null()->original, nullptr);
+}
+
+}  // namespace
+}  // namespace weft
