@@ -25,6 +25,10 @@ InferenceMode::~InferenceMode() { detail::new_tensor_flags = saved_flags_; }
 
 namespace dispatch {
 
+namespace {
+Value run_kernel(const Operator& op, Args args, uint32_t flags);
+}
+
 uint32_t flags_of(Args args) noexcept {
   uint32_t flags = 0;
   for (const Value& value : args) {
@@ -39,7 +43,8 @@ uint32_t flags_of(Args args) noexcept {
 Value redispatch(const Operator& op, Args args) {
   const LayerState& state = layer_state();
   uint32_t mask = state.grad_mode ? state.mask : state.mask & ~layer::kAutograd;
-  uint32_t bits = (state.active | flags_of(args)) & mask & layer::kAll;
+  const uint32_t flags = flags_of(args);
+  uint32_t bits = (state.active | flags) & mask & layer::kAll;
   // A composite has no meaning of its own for whatever is below, even where a call starts there.
   if (op.is_composite() && bits < layer::kComposites) bits |= layer::kComposites;
   if (const HigherOrder* higher_order = op.def().higher_order) bits &= higher_order->seen_by;
@@ -70,7 +75,7 @@ Value redispatch(const Operator& op, Args args) {
     case layer::kFake:
       return layers::fake(op, args);
     default:
-      return run_kernel(op, args);
+      return run_kernel(op, args, flags);
   }
 }
 
@@ -224,20 +229,33 @@ void refuse_inference_writes(const Operator& op, Args args) {
 
 }  // namespace
 
-Value run_kernel(const Operator& op, Args args) {
+Value run_kernel(const Operator& op, Args args) { return run_kernel(op, args, flags_of(args)); }
+
+namespace {
+
+// `flags` are those of the arguments.
+Value run_kernel(const Operator& op, Args args, uint32_t flags) {
   if (const HigherOrder* higher_order = op.def().higher_order) return higher_order->run(args);
   refuse_undefined(op, args);
   if (!op.kernel()) unsupported("{}: no kernel is defined for it", op.name());
-  uint32_t flags = flags_of(args);
+  auto run = [&] {
+    return flags & layer::kKernelDetour ? run_detour(op, args, flags) : op.kernel().boxed(args);
+  };
+  if (!op.info().is_mutable) {
+    Value result = run();
+    note_views(op, args, result);
+    return result;
+  }
   if ((flags & tensor_flag::kInference) && !layer_state().inference_mode) refuse_inference_writes(op, args);
   const InplaceView view(op, args);
-  Value result = flags & layer::kKernelDetour ? run_detour(op, args, flags) : op.kernel().boxed(args);
+  Value result = run();
   view.done();
   bump_versions(op, args);
   note_views(op, args, result);
   return result;
 }
 
+}  // namespace
 }  // namespace dispatch
 
 Value call(const Operator& op, Args args) {
