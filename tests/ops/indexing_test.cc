@@ -2,7 +2,9 @@
 #include <cstring>
 
 #include "ops/table_support.h"
+#include "support/expect_error.h"
 #include "weft/base/parallel.h"
+#include "weft/base/warning.h"
 #include "weft/func/func.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/operators.h"
@@ -118,10 +120,28 @@ TEST(Indices, ThatAreBadAreFoundAndNothingIsWrittenInPlace) {
     }
 }
 
-TEST(IndexPut, ReadsValuesThatLieInItsTargetFirst) {
+TEST(IndexPut, RefusesArgumentsThatLieInItsTarget) {
+  const char* words = "some elements of the input tensor and the written-to tensor refer to a single memory";
   Tensor x = vector_of({1, 2, 3}), reversed = flip(arange(3), {0});
-  index_put_(x, {reversed}, x);
-  EXPECT_THAT(numbers(x), ElementsAre(3, 2, 1));
+  EXPECT_ERROR(index_put_(x, {reversed}, x), words);
+  EXPECT_ERROR(index_put_(x, {reversed}, x.view({3})), words);
+  EXPECT_ERROR(index_put_(x.narrow(0, 0, 2), {arange(2)}, x.narrow(0, 1, 2)), words);
+  EXPECT_THAT(numbers(x), ElementsAre(1, 2, 3));
+  Tensor places = arange(3);
+  EXPECT_ERROR(index_put_(places, {places}, ones({}, kInt64)), words);
+  // Where strides hide it, values are read first.
+  Tensor spread = vector_of({1, 0, 2, 0, 3, 0}), every_second = spread.slice(0, 0, 6, 2);
+  index_put_(every_second, {reversed}, spread.slice(0, 0, 6, 2));
+  EXPECT_THAT(numbers(spread), ElementsAre(3, 0, 2, 0, 1, 0));
+}
+
+TEST(IndexPut, WarnsOfTargetsWhoseElementsAreOne) {
+  WarningCapture capture;
+  index_put_(zeros({1}).expand({3}), {arange(1)}, ones({1}));
+  ASSERT_EQ(capture.warnings().size(), 1u);
+  EXPECT_EQ(capture.warnings()[0].message.find("Use of index_put_ on expanded tensors is deprecated."), 0u);
+  index_put_(zeros({3}), {arange(1)}, ones({1}));
+  EXPECT_EQ(capture.warnings().size(), 1u);
 }
 
 // The same bits for any number of threads.

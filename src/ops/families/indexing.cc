@@ -4,6 +4,7 @@
 #include "ops/support/masked_fill.h"
 #include "ops/support/number_range.h"
 #include "ops/support/places.h"
+#include "weft/base/warning.h"
 #include "weft/ops/fake.h"
 
 namespace weft::ops {
@@ -279,10 +280,20 @@ Tensor only_mask(const Tensor& self, TensorSpan indices) {
 }
 void index_put_into(const Tensor& self, TensorSpan indices, const Tensor& values, bool accumulate,
                     const Tensor& out) {
+  const bool is_inplace = out.is_same(self);
+  if (is_inplace && repeats_elements(self))
+    warn(WarningKind::kUser,
+         "Use of index_put_ on expanded tensors is deprecated. Please clone() the tensor before performing "
+         "this operation. This also applies to advanced indexing e.g. tensor[indices] = tensor");
   if (Tensor mask; !accumulate && values.plain_numel() == 1 && (mask = only_mask(self, indices)).defined()) {
     Tensor number = alias_with(values, SymInts{}, SymInts{}, values.storage_offset());
     require_value_fits(number, self.dtype());
     return fill_chosen(self, mask, number, out);
+  }
+  if (is_inplace) {
+    check_apart(self, values);
+    for (const Tensor& index : indices)
+      if (index.defined()) check_apart(self, index);
   }
   Tensor target = with_mask_dims(out, indices);
   IndexPlan plan = plan_index(target, without_masks(target, indices, mask_columns));
@@ -295,7 +306,7 @@ void index_put_into(const Tensor& self, TensorSpan indices, const Tensor& values
     dense = allocate_contiguous(dense.sizes(), dense.dtype());
     copy_values(dense, values);
   }
-  if (!out.is_same(self)) copy_values(out, self);
+  if (!is_inplace) copy_values(out, self);
   if (accumulate)
     cpu::accumulate_indexed(places.get(), bytes(plan.self), bytes(dense), is_single, out.dtype());
   else cpu::scatter_indexed(places.get(), bytes(plan.self), bytes(dense), is_single, item_size(out.dtype()));
