@@ -1,6 +1,5 @@
 #include "capture/graph_writer.h"
 
-#include "func/control_flow_rules.h"
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
 #include "weft/core/struct.h"
@@ -200,7 +199,7 @@ Node& GraphWriter::add_call(const Operator& op, const ValueList& nodes, const Va
   fill_in_device(op, complete);
   WrittenCall call = written_call(op, complete);
   Node& node = graph_.create(NodeKind::kCallFunction, *call.op, std::move(call.args), std::move(call.kwargs),
-                             flow::node_name(op));
+                             op.def().higher_order ? op.def().higher_order->node_name : std::string_view());
   annotate(node, result);
   track(result, node);
   note_new_sizes(op, nodes, result, node);

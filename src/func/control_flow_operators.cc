@@ -298,7 +298,8 @@ constexpr HigherOrder kCondRules = {.seen_by = kSeenBy,
                                     .vmap = vmap_cond,
                                     .jvp = jvp_rule<differentiate_cond>,
                                     .branches = cond_branches,
-                                    .fake = fake_cond};
+                                    .fake = fake_cond,
+                                    .node_name = "conditional"};  // as in PyTorch's graphs
 constexpr HigherOrder kMapRules = {.seen_by = kSeenBy,
                                    .run = run_map,
                                    .autograd = autograd_rule<differentiate_map>,
@@ -367,11 +368,6 @@ const Operator& scan_operator() { return operators()[2]; }
 const Operator& while_operator() { return operators()[3]; }
 const Operator& stacked_while_operator() { return operators()[4]; }
 const Operator& out_dtype_operator() { return operators()[5]; }
-
-// PyTorch's graphs have `conditional = torch.ops.higher_order.cond(...)`.
-std::string_view flow::node_name(const Operator& op) {
-  return &op == &cond_operator() ? "conditional" : std::string_view();
-}
 
 std::span<const Operator> detail::operators_over_functions() { return operators(); }
 

@@ -36,9 +36,6 @@ inline constexpr uint32_t kSeenBy = layer::kLevels | layer::kFunctionalizeUpper 
                                     layer::kAutograd | layer::kFunctionalizeLower | layer::kRecorderLower |
                                     layer::kFake;
 
-// What the node of a call is called in captures; empty where that is the operator's name.
-std::string_view node_name(const Operator& op);
-
 Callable& function_at(Args args, size_t i);
 inline ValueList list_at(Args args, size_t i) { return args[i].elements(); }
 inline Value as_tuple(const Value& value) {

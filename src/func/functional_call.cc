@@ -136,7 +136,7 @@ class FunctionalCall {
     Value result = call_below(op_, inner);
     // A call on tensors that are all foreign stays foreign; one without tensors makes ours, and so does one
     // that takes a value into the program.
-    if (!any_own(args_) && any_tensor(args_) && !op_.has(Traits::kFactory)) return result;
+    if (!any_own(args_) && any_tensor(args_) && !op_.has(Traits::kFactory | Traits::kLifts)) return result;
     return map_tensors(result, [&](const Tensor& t) {
       for (size_t i = 0; i < inner.size(); ++i)
         if (inner[i].is_tensor() && inner[i].tensor_ref().is_same(t)) return args_[i];

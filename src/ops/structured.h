@@ -54,22 +54,14 @@ const Tensor& copy_composed_out(OutType rule, const Tensor& out, const Tensor& r
 
 namespace structured_detail {
 
-template <typename T>
-void check_overlap_with(const Tensor& written, const T& argument) {
+// The check of `written` against every tensor of an argument.
+template <auto check, typename T>
+void check_against(const Tensor& written, const T& argument) {
   if constexpr (std::same_as<T, Tensor>) {
-    if (argument.defined()) check_overlap(written, argument);
+    if (argument.defined()) check(written, argument);
   } else if constexpr (std::same_as<T, TensorSpan>) {
     for (const Tensor& tensor : argument)
-      if (tensor.defined()) check_overlap(written, tensor);
-  }
-}
-template <typename T>
-void check_apart_from(const Tensor& written, const T& argument) {
-  if constexpr (std::same_as<T, Tensor>) {
-    if (argument.defined()) check_apart(written, argument);
-  } else if constexpr (std::same_as<T, TensorSpan>) {
-    for (const Tensor& tensor : argument)
-      if (tensor.defined()) check_apart(written, tensor);
+      if (tensor.defined()) check(written, tensor);
   }
 }
 template <typename T>
@@ -115,7 +107,7 @@ struct Forms<meta, into, aliasing_is_safe, out_type, repeats, TensorSpec (*)(A..
     TensorSpec spec = meta(args...);
     check_inplace(spec, self);
     if constexpr (repeats == Target::kDistinct) check_no_internal_overlap(self);
-    (check_overlap_with(self, args), ...);
+    (check_against<check_overlap>(self, args), ...);
     write(spec, self, args...);
     return self;
   }
@@ -124,7 +116,7 @@ struct Forms<meta, into, aliasing_is_safe, out_type, repeats, TensorSpec (*)(A..
     check_no_internal_overlap(target);
     check_out_type(out_type, spec, target);
     PreparedOut prepared(spec, target);
-    (check_overlap_with(target, args), ...);
+    (check_against<check_overlap>(target, args), ...);
     write(spec, target, args...);
     return target;
   }
@@ -244,7 +236,7 @@ template <typename Base, size_t checked, typename R, typename... A>
 struct Apart<Base, checked, R (*)(A...)> {
   static const Tensor& out(A... args, const Tensor& target) {
     size_t i = 0;
-    ((i++ < checked ? check_apart_from(target, args) : void()), ...);
+    ((i++ < checked ? check_against<check_apart>(target, args) : void()), ...);
     return Base::out(args..., target);
   }
   static constexpr KernelSet set() {

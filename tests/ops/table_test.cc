@@ -139,9 +139,7 @@ TEST(Table, TraitsAgreeWithSchemas) {
       const Type& type = argument.type.is_optional() ? argument.type.element() : argument.type;
       takes_generator |= type.is(Type::Kind::kGenerator);
     }
-    // What lifts a value into the program takes no tensor of the program.
-    const bool lifts = schema.name == "lift_fresh_copy";
-    EXPECT_FALSE(op->has(Traits::kFactory) && takes_tensors && !lifts)
+    EXPECT_FALSE(op->has(Traits::kFactory) && takes_tensors)
         << op->name() << " is no factory: it takes tensors";
     EXPECT_TRUE(!schema.is_view() || op->has(Traits::kView) || op->has(Traits::kMayAlias) ||
                 op->is_composite())

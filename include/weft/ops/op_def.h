@@ -37,15 +37,16 @@ enum class Traits : uint32_t {
   kThreadSensitive = 1u << 10,    // bits may differ with the number of threads
   kNotDifferentiable = 1u << 11,  // its results never carry a gradient
   kNotBatchable = 1u << 12,
-  kUninitialized = 1u << 13,  // values of the result are not defined
-  kMayAlias = 1u << 14,       // may return its argument itself (contiguous, reshape, to)
+  kUninitialized = 1u << 13,   // values of the result are not defined
+  kMayAlias = 1u << 14,        // may return its argument itself (contiguous, reshape, to)
+  kCrossesDevices = 1u << 15,  // may read one device and write another (copy_, to)
+  kAutocastNarrow = 1u << 16,  // under autocast it runs in the narrow type
+  kAutocastWide = 1u << 17,    // under autocast it runs in f32
   kReadsStrides =
       1u << 18,  // a view whose result, or whose right to be one, depends on the strides of its argument
   kGeometry = 1u << 19,        // its kernel changes how and where its target lies, and touches no element
   kNumberOverload = 1u << 20,  // the overload "Tensor" of its name with a number for the second tensor
-  kAutocastNarrow = 1u << 16,  // under autocast it runs in the narrow type
-  kAutocastWide = 1u << 17,    // under autocast it runs in f32
-  kCrossesDevices = 1u << 15,  // may read one device and write another (copy_, to)
+  kLifts = 1u << 21,           // takes a tensor from outside of the program into it
 };
 constexpr Traits operator|(Traits a, Traits b) { return Traits(uint32_t(a) | uint32_t(b)); }
 constexpr bool operator&(Traits a, Traits b) { return (uint32_t(a) & uint32_t(b)) != 0; }
@@ -223,6 +224,8 @@ struct HigherOrder {
   std::vector<Branch> (*branches)(Args args) = nullptr;
   // What it would return, without data.
   Value (*fake)(Args args) = nullptr;
+  // What the nodes of its calls are called; empty: the operator's name.
+  std::string_view node_name = {};
 };
 
 struct OpDef {

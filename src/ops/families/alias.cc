@@ -143,7 +143,7 @@ WEFT_OPERATOR(lift) = {
 WEFT_OPERATOR(lift_fresh_copy) = {
     .schema = "aten::lift_fresh_copy(Tensor self) -> Tensor",
     .out = "aten::lift_fresh_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kLinear | Traits::kFactory,
+    .traits = Traits::kLinear | Traits::kLifts,
     .meta = function<&lift_copy_meta>(),
     .kernel = structured_exact<&lift_copy_meta, &lift_copy_into>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad()}; }},
