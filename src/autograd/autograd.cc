@@ -152,6 +152,9 @@ Tensor Tensor::grad() const {
 
 void Tensor::set_grad(const Tensor& grad) const {
   if (grad.defined()) {
+    require(!grad.is_same(*this), "can't assign Variable as its own grad");
+    require(grad.device() == device(), "assigned grad is on {} but the tensor is on {}",
+            grad.device().to_string(), device().to_string());
     bool same = grad.dim() == dim();
     for (int64_t d = 0; same && d < dim(); ++d) same = guard_or(grad.size(d) == size(d), true);
     require(same && grad.dtype() == dtype(), "assigned grad has data of {} but the tensor is {}",

@@ -173,7 +173,9 @@ class Run {
 
   void run_pre_hooks(GradNode& node, std::vector<Tensor>& grads) {
     if (!node.hooks) return;
-    for (const auto& entry : node.hooks->pre) {
+    // A copy: a hook may remove itself, or add others.
+    const auto hooks = node.hooks->pre;
+    for (const auto& entry : hooks) {
       if (!grads[entry.result].defined()) continue;
       Tensor& grad = grads[entry.result];
       Tensor replaced = entry.hook(grad);
@@ -196,12 +198,18 @@ class Run {
 
   bool is_wanted_leaf_only(const GradNode& node) const { return node.next.empty() && !run_.inputs.empty(); }
 
+  static std::string forward_place(const GradNode& node) {
+    if (!node.forward_trace) return "outside of anomaly mode";
+    const std::string frames = node.forward_trace->to_string();
+    return frames.empty() ? "at an unknown place" : "\n" + frames;
+  }
+
   void check_nan(const GradNode& node, const std::vector<Tensor>& grads) {
     for (size_t i = 0; i < grads.size(); ++i)
       if (grads[i].defined() && is_differentiable(grads[i].dtype()))
         require(!grads[i].ne(grads[i]).any().item().to_bool(),
-                "Function '{}' returned nan values in its {}th output. The forward call was made{}",
-                node.name(), i, node.forward_trace ? *node.forward_trace : " outside of anomaly mode");
+                "Function '{}' returned nan values in its {}th output. The forward call was made {}",
+                node.name(), i, forward_place(node));
   }
 
   void execute(uint32_t number) {
@@ -216,13 +224,15 @@ class Run {
     std::vector<Tensor> out = [&] {
       if (!node->forward_trace) return node->apply(std::move(grads));
       auto describe_call = [&] {
-        return fmt::format("running the backward of {}, called{}", node->name(), *node->forward_trace);
+        return fmt::format("running the backward of {}, called {}", node->name(), forward_place(*node));
       };
       While scope(describe_call);
       return node->apply(std::move(grads));
     }();
-    if (has_post)
-      for (auto& [id, hook] : node->hooks->post) hook(out, result_grads);
+    if (has_post) {
+      const auto hooks = node->hooks->post;
+      for (const auto& [id, hook] : hooks) hook(out, result_grads);
+    }
     if (!run_.retain_graph) node->release_saved();
     if (anomaly_checks_nan()) check_nan(*node, out);
     pass_on(*node, out);

@@ -114,13 +114,14 @@ void check_inplace(const Tensor& self, bool op_requires_grad) {
             "a leaf Variable that requires grad is being used in an in-place operation.");
     return;
   }
-  const VariableMeta* base_meta = variable_meta_or_null(step->base);
-  require(!(step->base.requires_grad() && !(base_meta && base_meta->grad_fn)),
-          "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   const char* why = nullptr;
   switch (step->creation) {
-    case ViewCreation::kDefault:
+    case ViewCreation::kDefault: {
+      const VariableMeta* base_meta = variable_meta_or_null(step->base);
+      require(!(step->base.requires_grad() && !(base_meta && base_meta->grad_fn)),
+              "a view of a leaf Variable that requires grad is being used in an in-place operation.");
       return;
+    }
     case ViewCreation::kMultiOutput:
       why =
           "This view is the output of a function that returns multiple views. Such functions do not allow "

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace weft {
@@ -15,12 +16,25 @@ Error::Error(ErrorKind kind, std::string message, std::source_location where)
     // Describing a scope must not itself run under that scope, or an error in it would recurse.
     detail::WhileScope* saved = innermost;
     innermost = nullptr;
+    lines_.push_back(what_.size());
     what_ += "\n  while " + scope->text_(*scope);
     innermost = saved;
   }
+  lines_.push_back(what_.size());
   if (kind_ == ErrorKind::kInternal)
     what_ += fmt::format("\n  this is a fault in weft ({}:{} in {}); please report it", where_.file_name(),
                          where_.line(), where_.function_name());
+}
+
+void Error::add_while(std::string_view text) {
+  size_t open = 0;
+  for (const detail::WhileScope* scope = innermost; scope; scope = scope->outer_) ++open;
+  const size_t at = lines_.size() - 1 - std::min(open, lines_.size() - 1);
+  const std::string line = fmt::format("\n  while {}", text);
+  const size_t place = lines_[at];
+  what_.insert(place, line);
+  for (size_t i = at; i < lines_.size(); ++i) lines_[i] += line.size();
+  lines_.insert(lines_.begin() + static_cast<ptrdiff_t>(at), place);
 }
 
 detail::WhileScope::WhileScope(Text text) noexcept : text_(text), outer_(std::exchange(innermost, this)) {}

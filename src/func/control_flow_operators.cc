@@ -169,7 +169,18 @@ Value fake_cond(Args args) {
 
 // --- map -------------------------------------------------------------------------------------------------
 
-Value stack_rows(const std::vector<ValueList>& rows) {
+// How often a function runs over the rows of these tensors.
+SymInt row_count(const char* what, const ValueList& xs) {
+  require(!xs.empty() && xs[0].is_tensor() && xs[0].tensor_ref().dim() > 0,
+          "{}: expected tensors whose rows it goes through, but got {}", what,
+          xs.empty() ? "none" : type_text(xs[0]));
+  return xs[0].tensor_ref().size(0);
+}
+
+Value stack_rows(const char* what, const std::vector<ValueList>& rows) {
+  for (const ValueList& row : rows)
+    require(row.size() == rows[0].size(), "{}: its function gives {} values for one row and {} for another",
+            what, rows[0].size(), row.size());
   ValueList columns;
   for (size_t c = 0; !rows.empty() && c < rows[0].size(); ++c) {
     std::vector<Tensor> column;
@@ -181,11 +192,11 @@ Value stack_rows(const std::vector<ValueList>& rows) {
 
 Value run_map(Args args) {
   ValueList xs = list_at(args, 1), fixed = list_at(args, 2);
-  int64_t count = xs.at(0).to_tensor().size(0);
+  int64_t count = row_count("map", xs);
   std::vector<ValueList> rows;
   for (int64_t i = 0; i < count; ++i)
     rows.push_back(as_tuple(function_at(args, 0).call(joined(slices(xs, i), fixed))).elements());
-  return stack_rows(rows);
+  return stack_rows("map", rows);
 }
 
 std::vector<Branch> map_branches(Args args) {
@@ -204,24 +215,26 @@ ValueList stacked_shapes(const ValueList& rows, const SymInt& count) {
 
 Value fake_map(Args args) {
   ValueList xs = list_at(args, 1);
+  const SymInt count = row_count("map", xs);
   Value row = as_tuple(function_at(args, 0).call(joined(slices(xs, 0), list_at(args, 2))));
-  return Value::tuple(stacked_shapes(row.elements(), xs.at(0).to_tensor().size(0)));
+  return Value::tuple(stacked_shapes(row.elements(), count));
 }
 
 // --- scan ------------------------------------------------------------------------------------------------
 
 Value run_scan(Args args) {
   ValueList carry = list_at(args, 1), xs = list_at(args, 2), fixed = list_at(args, 3);
-  int64_t count = xs.at(0).to_tensor().size(0);
+  int64_t count = row_count("scan", xs);
   std::vector<ValueList> rows;
   for (int64_t i = 0; i < count; ++i) {
     ValueList results =
         as_tuple(function_at(args, 0).call(joined(joined(carry, slices(xs, i)), fixed))).elements();
+    check_carry("scan", carry, results);
     auto ys = results.begin() + static_cast<ptrdiff_t>(carry.size());
     rows.emplace_back(ys, results.end());
     carry.assign(results.begin(), ys);
   }
-  return Value::tuple(joined(carry, stack_rows(rows).elements()));
+  return Value::tuple(joined(carry, stack_rows("scan", rows).elements()));
 }
 
 std::vector<Branch> scan_branches(Args args) {
@@ -231,25 +244,45 @@ std::vector<Branch> scan_branches(Args args) {
 
 Value fake_scan(Args args) {
   ValueList carry = list_at(args, 1), xs = list_at(args, 2);
+  const SymInt count = row_count("scan", xs);
   ValueList results =
       shapes_of(function_at(args, 0).call(joined(joined(carry, slices(xs, 0)), list_at(args, 3))));
   check_carry("scan", carry, results);
   auto ys = results.begin() + static_cast<ptrdiff_t>(carry.size());
   ValueList all(results.begin(), ys);
-  return Value::tuple(joined(all, stacked_shapes({ys, results.end()}, xs.at(0).to_tensor().size(0))));
+  return Value::tuple(joined(all, stacked_shapes({ys, results.end()}, count)));
 }
 
 // --- while_loop ------------------------------------------------------------------------------------------
 
-Value run_while(Args args) {
-  ValueList carried = list_at(args, 2), fixed = list_at(args, 3);
-  while (truth(as_tuple(function_at(args, 0).call(joined(carried, fixed))).elements()[0])) {
-    ValueList next = as_tuple(function_at(args, 1).call(joined(carried, fixed))).elements();
-    require(next.size() == carried.size(), "while_loop: its body gives {} values for {} that are carried",
-            next.size(), carried.size());
-    carried = std::move(next);
+// The rounds of a loop: `carried` goes from one to the next.
+class Rounds {
+ public:
+  explicit Rounds(Args args) : carried(list_at(args, 2)), args_(args), fixed_(list_at(args, 3)) {}
+
+  // Runs one if the condition holds.
+  bool next() {
+    const Value decision = as_tuple(function_at(args_, 0).call(joined(carried, fixed_)));
+    check_condition(decision.elements());
+    if (!truth(decision.elements()[0])) return false;
+    ValueList results = as_tuple(function_at(args_, 1).call(joined(carried, fixed_))).elements();
+    require(results.size() == carried.size(), "while_loop: its body gives {} values for {} that are carried",
+            results.size(), carried.size());
+    carried = std::move(results);
+    return true;
   }
-  return Value::tuple(std::move(carried));
+  ValueList carried;
+
+ private:
+  Args args_;
+  ValueList fixed_;
+};
+
+Value run_while(Args args) {
+  Rounds rounds(args);
+  while (rounds.next()) {
+  }
+  return Value::tuple(std::move(rounds.carried));
 }
 
 std::vector<Branch> while_branches(Args args) {
@@ -268,14 +301,11 @@ Value fake_while(Args args) {
 
 // What each round gave, stacked; one entry of what there was where there is no round.
 Value run_stacked_while(Args args) {
-  ValueList carried = list_at(args, 2), fixed = list_at(args, 3);
-  std::vector<ValueList> rounds;
-  while (truth(as_tuple(function_at(args, 0).call(joined(carried, fixed))).elements()[0])) {
-    carried = as_tuple(function_at(args, 1).call(joined(carried, fixed))).elements();
-    rounds.push_back(carried);
-  }
-  if (rounds.empty()) rounds.push_back(carried);
-  return stack_rows(rounds);
+  Rounds rounds(args);
+  std::vector<ValueList> given;
+  while (rounds.next()) given.push_back(rounds.carried);
+  if (given.empty()) given.push_back(rounds.carried);
+  return stack_rows("while_loop", given);
 }
 
 Value fake_stacked_while(Args args) {

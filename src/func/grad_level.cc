@@ -64,6 +64,30 @@ class GradLevel final : public Level {
 
 namespace func {
 
+size_t detail::argument_at(const char* what, int argnum, size_t count) {
+  const int all = static_cast<int>(count);
+  require(argnum >= -all && argnum < all, "{}: Got argnum={}, but only {} positional inputs", what, argnum,
+          count);
+  return static_cast<size_t>(argnum < 0 ? argnum + all : argnum);
+}
+
+void detail::require_differentiable(const char* what, const Tensors& inputs) {
+  for (const Tensor& input : inputs)
+    require(is_differentiable(input.dtype()),
+            "{}: only Tensors of floating point dtype can require gradients, but got {}", what,
+            describe(input));
+}
+
+namespace {
+
+bool may_be_alike(SymIntSpan a, SymIntSpan b) {
+  bool alike = a.size() == b.size();
+  for (size_t d = 0; alike && d < a.size(); ++d) alike = guard_or(a[d] == b[d], true);
+  return alike;
+}
+
+}  // namespace
+
 std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs) {
   Tensors wrapped_inputs, wrapped_results, results;
   {
@@ -89,6 +113,9 @@ std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs) {
     run.retain_graph = true;
     run.inherit_state = true;
     for (size_t i = 0; i < gradients.size(); ++i) {
+      require(!gradients[i].defined() || may_be_alike(gradients[i].sizes(), wrapped_results[i].sizes()),
+              "Mismatch in shape: grad_output[{}] has a shape of {} and output[{}] has a shape of {}.", i,
+              describe_sizes(gradients[i].sizes()), i, describe_sizes(wrapped_results[i].sizes()));
       if (!wrapped_results[i].requires_grad() || !gradients[i].defined()) continue;
       run.roots.push_back(autograd::gradient_edge(wrapped_results[i]));
       run.gradients.push_back(gradients[i]);
@@ -114,22 +141,31 @@ Fn with_fixed(const Fn& f, const Tensors& args, const std::vector<int>& argnums)
   };
 }
 
-Tensors chosen(const Tensors& args, const std::vector<int>& argnums) {
-  Tensors picked;
+// Which arguments are meant, counted from the front.
+std::vector<int> places_of(const std::vector<int>& argnums, size_t count) {
+  require(!argnums.empty(), "grad: argnums must be non-empty");
+  std::vector<int> places;
   for (int argnum : argnums) {
-    require(argnum >= 0 && argnum < static_cast<int>(args.size()),
-            "grad: argument {} does not exist; the function got {}", argnum, args.size());
-    picked.push_back(args[static_cast<size_t>(argnum)]);
+    places.push_back(static_cast<int>(detail::argument_at("grad", argnum, count)));
+    require(std::count(places.begin(), places.end(), places.back()) == 1,
+            "grad: argnums elements must be unique, but argument {} is there twice", argnum);
   }
-  return picked;
+  return places;
 }
 
 std::pair<Tensors, Tensors> value_and_gradients(const Fn& f, const Tensors& args,
                                                 const std::vector<int>& argnums) {
-  auto [results, pull] = vjp_of(with_fixed(f, args, argnums), chosen(args, argnums));
+  const std::vector<int> places = places_of(argnums, args.size());
+  Tensors chosen;
+  for (int place : places) chosen.push_back(args[static_cast<size_t>(place)]);
+  detail::require_differentiable("grad", chosen);
+  auto [results, pull] = vjp_of(with_fixed(f, args, places), chosen);
   require(results.size() == 1, "grad: expected a function of one result, but it gave {}", results.size());
   require(guard_or(results[0].numel() == 1, true) && results[0].dim() == 0,
           "grad: expected the function to return a scalar tensor, but it gave {}; sum it, or use vjp",
+          describe(results[0]));
+  require(!is_complex(results[0].dtype()),
+          "grad can be implicitly created only for real scalar outputs but got {}; use vjp",
           describe(results[0]));
   return {results, pull({ones_like(results[0])})};
 }

@@ -211,6 +211,13 @@ std::pair<Tensors, Tensors> jvp_of(const Fn& f, const Tensors& inputs, const Ten
   Tensors wrapped;
   for (size_t i = 0; i < inputs.size(); ++i) {
     bool differentiable = tangents[i].defined() && is_differentiable(inputs[i].dtype());
+    if (differentiable) {
+      bool alike = inputs[i].dim() == tangents[i].dim();
+      for (int64_t d = 0; alike && d < inputs[i].dim(); ++d)
+        alike = guard_or(inputs[i].size(d) == tangents[i].size(d), true);
+      require(alike, "jvp: input {} is {}, but its tangent is {}; they must be of the same size", i,
+              describe(inputs[i]), describe(tangents[i]));
+    }
     wrapped.push_back(differentiable ? wrap_at(entry.level(), inputs[i], -1, tangents[i]) : inputs[i]);
   }
   std::pair<Tensors, Tensors> results;
@@ -246,14 +253,17 @@ SymInts joined(SymIntSpan a, SymIntSpan b) {
 
 Transformed jacrev_of(Fn f, int argnum) {
   return Transformed([f = std::move(f), argnum](const Tensors& args) {
-    auto at = static_cast<size_t>(argnum);
-    require(at < args.size(), "jacrev: argument {} does not exist; the function got {}", argnum, args.size());
+    const size_t at = detail::argument_at("jacrev", argnum, args.size());
+    detail::require_differentiable("jacrev", {args[at]});
     Fn of_one = [&](const Tensors& chosen) {
       Tensors all = args;
       all[at] = chosen[0];
       return f(all);
     };
     auto [results, pull] = vjp_of(of_one, {args[at]});
+    for (const Tensor& result : results)
+      require(is_differentiable(result.dtype()),
+              "jacrev: all outputs of f must be floating-point or complex Tensors, got {}", describe(result));
     Tensors jacobians;
     for (size_t r = 0; r < results.size(); ++r) {
       Fn row = [&pull = pull, &results = results, r](const Tensors& direction) {
@@ -270,8 +280,8 @@ Transformed jacrev_of(Fn f, int argnum) {
 
 Transformed jacfwd_of(Fn f, int argnum) {
   return Transformed([f = std::move(f), argnum](const Tensors& args) {
-    auto at = static_cast<size_t>(argnum);
-    require(at < args.size(), "jacfwd: argument {} does not exist; the function got {}", argnum, args.size());
+    const size_t at = detail::argument_at("jacfwd", argnum, args.size());
+    detail::require_differentiable("jacfwd", {args[at]});
     Fn column = [&](const Tensors& direction) {
       Fn of_one = [&](const Tensors& chosen) {
         Tensors all = args;

@@ -2,6 +2,7 @@
 
 #include <queue>
 
+#include "graph/node_rules.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -14,6 +15,7 @@ Graph::~Graph() {
     node.args_.clear();
     node.kwargs_.clear();
     node.inputs_.clear();
+    node.users_ = {};
     node.graph_ = nullptr;
   }
   for (Node* node = first_; node;) {
@@ -115,9 +117,8 @@ std::string wanted_name(NodeKind kind, const Target& target) {
 }  // namespace
 
 Node& Graph::create(NodeKind kind, Target target, ValueList args, Kwargs kwargs, std::string_view name) {
-  require((kind == NodeKind::kCallFunction) == (target.op() || target.function()),
-          "create: a {} node {} a function for its target, but '{}' was given", kind_name(kind),
-          kind == NodeKind::kCallFunction ? "needs" : "cannot have", target.to_string());
+  check_target(kind, target, "create");
+  check_arguments(kind, target, args, kwargs, "create");
   std::string wish = name.empty() ? wanted_name(kind, target) : std::string(name);
   Ref<Node> node(new Node(*this, kind, "", std::move(target)));
   node->name_ = wish;  // for messages, should an argument be refused
@@ -289,6 +290,8 @@ void Graph::lint() const {
     require(names.insert(node.name()).second, "lint: two nodes have the name '{}'", node.name());
     require(!has_output, "lint: node '{}' comes after the output", node.name());
     has_output = node.kind() == NodeKind::kOutput;
+    check_target(node.kind(), node.target(), "lint");
+    check_arguments(node.kind(), node.target(), node.args(), node.kwargs(), "lint");
     for (const Node* input : node.inputs()) {
       if (input->graph_ != this || input->position_ >= node.position_)
         fail("lint: node '{}' uses '{}' before it is defined: {}", node.name(), input->name(), node.line());

@@ -47,13 +47,30 @@ struct Place {
   std::string name;
 };
 
+void check_part(std::string_view name, std::string_view path) {
+  require(!name.empty(), "a path is names with dots between them, but '{}' has an empty one", path);
+}
+
+bool owns_value(const nn::ModuleState& state, std::string_view name) {
+  for (const auto& entry : state.parameters)
+    if (entry.first == name) return true;
+  for (const auto& entry : state.buffers)
+    if (entry.name == name) return true;
+  for (const auto& entry : state.attributes)
+    if (entry.first == name) return true;
+  return false;
+}
+
 // The module that owns the last part of `path`, made where it is missing.
 Place make_place(nn::ModuleState& root, std::string_view path) {
+  const std::string_view whole = path;
   nn::ModuleState* state = &root;
   for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
     std::string_view name = path.substr(0, dot);
+    check_part(name, whole);
     nn::ModuleState::Child* child = find_child(*state, name);
     if (!child) {
+      require(!owns_value(*state, name), "'{}' leads through '{}', which is no module", whole, name);
       auto made = std::make_shared<nn::ModuleState>();
       made->class_name = "Module";
       made->training = state->training;
@@ -63,6 +80,7 @@ Place make_place(nn::ModuleState& root, std::string_view path) {
     state = child->state.get();
     path = path.substr(dot + 1);
   }
+  check_part(path, whole);
   return {state, std::string(path)};
 }
 

@@ -90,7 +90,7 @@ Value Interpreter::run_node(Node& node) {
     case NodeKind::kCallModule:
       return call_module(name, args, kwargs);
     case NodeKind::kOutput:
-      return output(args[0]);
+      return output(args.empty() ? Value() : args[0]);
   }
   __builtin_unreachable();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/node_rules.h"
 #include "ops/hidden_writes.h"
 #include "weft/base/error.h"
 #include "weft/graph/graph.h"
@@ -159,6 +160,7 @@ void Node::refresh_inputs() {
 }
 
 void Node::set_target(Target target) {
+  check_target(kind_, target, "set_target");
   target_ = std::move(target);
   if (graph_) ++graph_->version_;
 }

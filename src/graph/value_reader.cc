@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/node_rules.h"
 #include "graph/value_text.h"
 #include "weft/base/error.h"
 #include "weft/ops/operator_value.h"
@@ -22,6 +23,11 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 Node& ValueReader::create(Graph& graph, NodeKind kind, Target target, ValueList args, Kwargs kwargs,
                           std::string_view name, size_t place) {
   if (find(name)) in_.fail_at(place, "expected a new name, but there is a value '{}' already", name);
+  try {
+    check_arguments(kind, target, args, kwargs, "node");
+  } catch (const Error& error) {
+    in_.fail_at(place, "expected a node that can be: {}", error.message());
+  }
   Node& node = graph.create(kind, std::move(target), std::move(args), std::move(kwargs), name);
   if (node.name() != name) in_.fail_at(place, "expected a name, but '{}' has a meaning of its own", name);
   define(name, node);

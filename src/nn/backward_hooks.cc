@@ -1,6 +1,7 @@
 #include "nn/backward_hooks.h"
 
 #include "weft/autograd/function.h"
+#include "weft/core/pytree.h"
 
 namespace weft::nn {
 
@@ -15,6 +16,7 @@ struct BackwardHooks::Gate final : ValueObject {
 
   std::map<uint64_t, ModuleState::BackwardHook> hooks;
   std::vector<Tensor> output_gradients;
+  size_t input_count = 0;  // of tensors
   bool has_differentiable_inputs = false;
 };
 
@@ -35,16 +37,21 @@ struct BackwardHooks::In : autograd::Function<In> {
 };
 
 struct BackwardHooks::Out : autograd::Function<Out> {
-  static Tensor forward(autograd::FunctionContext& ctx, const Tensor& output, const Ref<Gate>& gate) {
+  static std::vector<Tensor> forward(autograd::FunctionContext& ctx, const std::vector<Tensor>& outputs,
+                                     const Ref<Gate>& gate) {
+    ctx.set_materialize_grads(false);
     ctx.saved_data.set("gate", Ref<ValueObject>(gate));
-    return alias(output);
+    std::vector<Tensor> same;
+    for (const Tensor& output : outputs) same.push_back(alias(output));
+    return same;
   }
-  static std::vector<Tensor> backward(autograd::FunctionContext& ctx, const std::vector<Tensor>& gradients) {
+  static std::vector<Tensor> backward(autograd::FunctionContext& ctx, std::vector<Tensor> gradients) {
     Gate& gate = Gate::of(ctx);
     gate.output_gradients = gradients;
     // No gradient goes on to the arguments: this is the last chance.
-    if (std::vector<Tensor> none; !gate.has_differentiable_inputs) gate.run(none);
-    return {gradients[0], Tensor()};
+    if (std::vector<Tensor> none(gate.input_count); !gate.has_differentiable_inputs) gate.run(none);
+    gradients.emplace_back();  // of the gate
+    return gradients;
   }
 };
 
@@ -54,12 +61,37 @@ BackwardHooks::BackwardHooks(const ModuleState& module) {
 
 BackwardHooks::~BackwardHooks() = default;
 
-std::vector<Tensor> BackwardHooks::enter(std::vector<Tensor> inputs) {
-  if (!gate_) return inputs;
-  for (const Tensor& input : inputs) gate_->has_differentiable_inputs |= input.requires_grad();
-  return In::apply(inputs, gate_);
+namespace {
+
+// The tensors among values, and back.
+std::vector<Tensor> tensors_in(const ValueList& values) {
+  std::vector<Tensor> tensors;
+  for (const Value& value : values)
+    if (value.is_tensor()) tensors.push_back(value.to_tensor());
+  return tensors;
+}
+void replace_tensors(ValueList& values, const std::vector<Tensor>& tensors) {
+  size_t next = 0;
+  for (Value& value : values)
+    if (value.is_tensor()) value = tensors[next++];
 }
 
-Tensor BackwardHooks::leave(const Tensor& output) { return gate_ ? Out::apply(output, gate_) : output; }
+}  // namespace
+
+void BackwardHooks::enter(ValueList& inputs) {
+  if (!gate_) return;
+  const std::vector<Tensor> tensors = tensors_in(inputs);
+  gate_->input_count = tensors.size();
+  for (const Tensor& tensor : tensors) gate_->has_differentiable_inputs |= tensor.requires_grad();
+  if (!tensors.empty()) replace_tensors(inputs, In::apply(tensors, gate_));
+}
+
+Value BackwardHooks::leave(const Value& output) {
+  if (!gate_) return output;
+  FlatTree flat = tree_flatten(output);
+  const std::vector<Tensor> tensors = tensors_in(flat.leaves);
+  if (!tensors.empty()) replace_tensors(flat.leaves, Out::apply(tensors, gate_));
+  return tree_unflatten(flat.leaves, flat.spec);
+}
 
 }  // namespace weft::nn

@@ -9,8 +9,10 @@ namespace weft::nn {
 class BackwardHooks {
  public:
   explicit BackwardHooks(const ModuleState& module);
-  std::vector<Tensor> enter(std::vector<Tensor> inputs);
-  Tensor leave(const Tensor& output);
+  // Takes the place of the tensors among the arguments.
+  void enter(ValueList& inputs);
+  // The result, of tensors at any depth.
+  Value leave(const Value& output);
   ~BackwardHooks();
 
  private:

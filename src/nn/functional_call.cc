@@ -24,8 +24,8 @@ struct Substitution::Entry {
 
 Substitution::Substitution(const Module& module, const NamedTensors& tensors) {
   std::unordered_map<std::string, Tensor> own;
-  for (const auto& [name, tensor] : module.named_parameters()) own.emplace(name, tensor);
-  for (const auto& [name, tensor] : module.named_buffers()) own.emplace(name, tensor);
+  for (const auto& [name, tensor] : module.named_parameters(false)) own.emplace(name, tensor);
+  for (const auto& [name, tensor] : module.named_buffers(false)) own.emplace(name, tensor);
   auto level = make_ref<SubstitutionLevel>();
   for (const auto& [name, tensor] : tensors) {
     auto found = own.find(name);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <unordered_set>
 
 #include "nn/backward_hooks.h"
 #include "weft/autograd/autograd.h"
@@ -136,22 +137,40 @@ Value Module::find(std::string_view path) const {
   }
 }
 
-NamedTensors Module::named_parameters() const {
-  NamedTensors all;
+namespace {
+
+class TensorList {
+ public:
+  explicit TensorList(bool remove_duplicates) : removes_(remove_duplicates) {}
+  void add(const std::string& name, const Tensor& tensor) {
+    if (!tensor.defined()) return;
+    const bool is_new = seen_.insert(tensor.impl()).second;
+    if (is_new || !removes_) all_.emplace_back(name, tensor);
+  }
+  NamedTensors take() { return std::move(all_); }
+
+ private:
+  bool removes_;
+  std::unordered_set<const TensorImpl*> seen_;
+  NamedTensors all_;
+};
+
+}  // namespace
+
+NamedTensors Module::named_parameters(bool remove_duplicates) const {
+  TensorList all(remove_duplicates);
   walk(*state_, "", [&](ModuleState& state, const std::string& prefix) {
-    for (const auto& [name, tensor] : state.parameters)
-      if (tensor.defined()) all.emplace_back(prefix + name, tensor);
+    for (const auto& [name, tensor] : state.parameters) all.add(prefix + name, tensor);
   });
-  return all;
+  return all.take();
 }
 
-NamedTensors Module::named_buffers() const {
-  NamedTensors all;
+NamedTensors Module::named_buffers(bool remove_duplicates) const {
+  TensorList all(remove_duplicates);
   walk(*state_, "", [&](ModuleState& state, const std::string& prefix) {
-    for (const auto& buffer : state.buffers)
-      if (buffer.tensor.defined()) all.emplace_back(prefix + buffer.name, buffer.tensor);
+    for (const auto& buffer : state.buffers) all.add(prefix + buffer.name, buffer.tensor);
   });
-  return all;
+  return all.take();
 }
 
 std::vector<Tensor> Module::parameters() const {
@@ -248,13 +267,47 @@ void Module::to(Device device) {
     replace_contents(tensor, weft::to(tensor, std::nullopt, std::nullopt, device));
 }
 
+namespace {
+
+std::vector<Tensor> tensors_of(const ValueList& values) {
+  std::vector<Tensor> tensors;
+  for (const Value& value : values) {
+    require(value.is_tensor(),
+            "a module with a hook on tensors was called with {}; register a hook that takes a ValueList",
+            value.kind_name());
+    tensors.push_back(value.to_tensor());
+  }
+  return tensors;
+}
+
+}  // namespace
+
 uint64_t Module::register_forward_pre_hook(ModuleState::PreHook hook) {
   state_->pre_hooks.emplace(state_->next_hook, std::move(hook));
   return state_->next_hook++;
 }
+uint64_t Module::register_forward_pre_hook(std::function<void(std::vector<Tensor>& inputs)> hook) {
+  return register_forward_pre_hook(ModuleState::PreHook([hook = std::move(hook)](ValueList& inputs) {
+    std::vector<Tensor> tensors = tensors_of(inputs);
+    hook(tensors);
+    inputs.assign(tensors.begin(), tensors.end());
+  }));
+}
 uint64_t Module::register_forward_hook(ModuleState::PostHook hook) {
   state_->post_hooks.emplace(state_->next_hook, std::move(hook));
   return state_->next_hook++;
+}
+uint64_t Module::register_forward_hook(
+    std::function<void(const std::vector<Tensor>& inputs, Tensor& output)> hook) {
+  return register_forward_hook(
+      ModuleState::PostHook([hook = std::move(hook)](const ValueList& inputs, Value& output) {
+        require(output.is_tensor(),
+                "a module with a forward hook on a tensor gave {}; register a hook that takes a Value",
+                output.kind_name());
+        Tensor tensor = output.to_tensor();
+        hook(tensors_of(inputs), tensor);
+        output = tensor;
+      }));
 }
 uint64_t Module::register_backward_hook(ModuleState::BackwardHook hook) {
   state_->backward_hooks.emplace(state_->next_hook, std::move(hook));
@@ -272,29 +325,19 @@ constinit thread_local ModuleObserver* ModuleObserver::current_ = nullptr;
 
 namespace {
 
-std::vector<Tensor> tensors_of(Args values) {
-  std::vector<Tensor> tensors;
-  for (const Value& value : values) {
-    if (!value.is_tensor())
-      unsupported("a module with hooks was called with {}; hooks know tensors only", value.kind_name());
-    tensors.push_back(value.to_tensor());
-  }
-  return tensors;
-}
-
 Value call_with_hooks(ModuleState& state, Args args, FunctionRef<Value(Args)> forward) {
   if (state.pre_hooks.empty() && state.post_hooks.empty() && state.backward_hooks.empty())
     return forward(args);
-  std::vector<Tensor> inputs = tensors_of(args);
-  for (auto& [id, hook] : state.pre_hooks) hook(inputs);
+  ValueList inputs(args.begin(), args.end());
+  // Copies: a hook may remove itself, or add others.
+  const auto pre_hooks = state.pre_hooks;
+  for (const auto& [id, hook] : pre_hooks) hook(inputs);
   BackwardHooks backward(state);
-  inputs = backward.enter(std::move(inputs));
-  ValueList changed(inputs.begin(), inputs.end());
-  Value result = forward(changed);
-  if (!result.is_tensor()) return result;
-  Tensor output = result.to_tensor();
-  for (auto& [id, hook] : state.post_hooks) hook(inputs, output);
-  return backward.leave(output);
+  backward.enter(inputs);
+  Value result = forward(inputs);
+  const auto post_hooks = state.post_hooks;
+  for (const auto& [id, hook] : post_hooks) hook(inputs, result);
+  return backward.leave(result);
 }
 
 }  // namespace

@@ -75,9 +75,13 @@ AdamW::AdamW(std::vector<Tensor> parameters, AdamWOptions options_)
 void AdamW::step() {
   NoGrad no_grad;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor& parameter = parameters_[i];
-    Tensor grad = gradient_of(parameter, options.maximize);
+    Tensor parameter = parameters_[i], grad = gradient_of(parameter, options.maximize);
     if (!grad.defined()) continue;
+    // Real and imaginary parts have means of their own.
+    if (parameter.is_complex()) {
+      parameter = view_as_real(parameter);
+      grad = view_as_real(resolve_conj(grad));
+    }
     if (!first_[i].defined()) {
       first_[i] = zeros_like(parameter);
       second_[i] = zeros_like(parameter);

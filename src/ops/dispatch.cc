@@ -1,5 +1,6 @@
 #include <bit>
 
+#include "ops/call_text.h"
 #include "ops/inplace_view.h"
 #include "ops/lazy_bits.h"
 #include "weft/base/error.h"
@@ -25,9 +26,29 @@ InferenceMode::~InferenceMode() { detail::new_tensor_flags = saved_flags_; }
 
 namespace dispatch {
 
-namespace {
-Value run_kernel(const Operator& op, Args args, uint32_t flags);
+void note_call(Error& error, const Operator& op, Args args) noexcept {
+  try {
+    error.add_while("calling " + call_text(op, args));
+  } catch (...) {
+    // The error itself is what counts.
+  }
 }
+
+namespace {
+
+Value run_kernel(const Operator& op, Args args, uint32_t flags);
+
+template <typename F>
+Value noted(const Operator& op, Args args, const F& run) {
+  try {
+    return run();
+  } catch (Error& error) {
+    note_call(error, op, args);
+    throw;
+  }
+}
+
+}  // namespace
 
 uint32_t flags_of(Args args) noexcept {
   uint32_t flags = 0;
@@ -60,7 +81,7 @@ Value redispatch(const Operator& op, Args args) {
     case layer::kComposites: {
       if (bits & layer::kExtension) check_decomposable(op, args);
       MaskScope scope(layer::at_and_below(layer::kComposites));
-      return op.kernel().boxed(args);
+      return noted(op, args, [&] { return op.kernel().boxed(args); });
     }
     case layer::kAutograd:
       return layers::autograd(op, args);
@@ -127,9 +148,9 @@ void note_view(const Operator& op, const Tensor& source, const Tensor& view, Arg
   // What may not be written to by its history stays so for views of it.
   step->creation = before && before->creation != ViewCreation::kDefault ? before->creation
                    : layer_state().inference_mode                       ? ViewCreation::kInference
+                   : !layer_state().grad_mode                           ? ViewCreation::kNoGrad
                    : output >= 0                                        ? ViewCreation::kMultiOutput
-                   : layer_state().grad_mode                            ? ViewCreation::kDefault
-                                                                        : ViewCreation::kNoGrad;
+                                                                        : ViewCreation::kDefault;
   // Writes to it are to be noticed where gradients are recorded again.
   if (step->creation == ViewCreation::kNoGrad && step->base.requires_grad() &&
       is_differentiable(view.dtype()))
@@ -239,7 +260,9 @@ Value run_kernel(const Operator& op, Args args, uint32_t flags) {
   refuse_undefined(op, args);
   if (!op.kernel()) unsupported("{}: no kernel is defined for it", op.name());
   auto run = [&] {
-    return flags & layer::kKernelDetour ? run_detour(op, args, flags) : op.kernel().boxed(args);
+    return noted(op, args, [&] {
+      return flags & layer::kKernelDetour ? run_detour(op, args, flags) : op.kernel().boxed(args);
+    });
   };
   if (!op.info().is_mutable) {
     Value result = run();

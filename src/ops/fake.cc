@@ -66,17 +66,21 @@ void for_each_tensor(Args args, F f) {
   }
 }
 
-void mark_fake(const Value& result) {
-  for_each_tensor(Args(&result, 1), [](const Tensor& t) { t.impl()->set_flags(layer::kFake); });
+bool is_real(const Tensor& t) {
+  bool is_number = t.dim() == 0 && (t.flags() & tensor_flag::kWrappedNumber);
+  return !is_fake(t) && !is_number && !t.device().is_meta();
+}
+
+bool has_real_tensors(Args args) {
+  bool found = false;
+  for_each_tensor(args, [&](const Tensor& t) { found |= is_real(t); });
+  return found;
 }
 
 void refuse_real_tensors(const Operator& op, Args args) {
-  FakeMode* mode = FakeMode::current();
-  if (mode && mode->options().allow_real_inputs) return;
   for_each_tensor(args, [&](const Tensor& t) {
-    bool is_number = t.dim() == 0 && (t.flags() & tensor_flag::kWrappedNumber);
     require(
-        is_fake(t) || is_number || t.device().is_meta(),
+        !is_real(t),
         "{}: {} is a real tensor among fake ones; it was made outside of the fake mode. Make it fake with "
         "FakeMode::fake_of, or allow it with FakeOptions{{.allow_real_inputs = true}}",
         op.name(), describe(t));
@@ -140,6 +144,20 @@ Tensor FakeMode::fake_of(const Tensor& real, std::string_view source) const {
   return fake;
 }
 
+const Tensor& FakeMode::stand_in(const Tensor& real) {
+  auto [known, is_new] = stand_ins_.try_emplace(real.impl()->serial());
+  if (!is_new) return known->second.second;
+  const TensorImpl& from = *real.impl();
+  Twin& memory = memories_[from.storage().get()];
+  if (!memory.fake)
+    memory = {from.storage(), Storage::without_memory(from.storage()->bytes(), from.device())};
+  auto impl = make_ref<TensorImpl>(memory.fake, from.dtype(), from.device());
+  impl->set_geometry(from.sizes(), from.strides(), from.storage_offset());
+  impl->set_flags(layer::kFake | (from.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative)));
+  known->second = {real, Tensor(std::move(impl))};
+  return known->second.second;
+}
+
 Tensor shape_only(const Tensor& tensor) {
   const TensorImpl& from = *tensor.impl();
   auto impl = make_ref<TensorImpl>(Storage::without_memory(from.storage()->bytes(), from.device()),
@@ -169,8 +187,58 @@ Value run_meta(const Operator& op, Args args) {
   __builtin_unreachable();
 }
 
-Value layers::fake(const Operator& op, Args args) {
-  refuse_real_tensors(op, args);
+namespace {
+
+Value with_stand_ins(const Value& value, FakeMode& mode) {
+  if (value.is_tensor() && is_real(value.tensor_ref())) return mode.stand_in(value.tensor_ref());
+  if (!value.is_sequence() || !has_real_tensors(Args(&value, 1))) return value;
+  ValueList elements;
+  for (const Value& element : value.elements()) elements.push_back(with_stand_ins(element, mode));
+  return value.is_list() ? Value::list(std::move(elements)) : Value::tuple(std::move(elements));
+}
+
+// Where `args` hold the tensor: what `given` has in that place. Null where they do not.
+const Value* find_tensor(const Tensor& tensor, Args args, Args given) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].is_tensor() && args[i].tensor_ref().is_same(tensor)) return &given[i];
+    if (!args[i].is_sequence()) continue;
+    if (const Value* found = find_tensor(tensor, Args(args[i].elements()), Args(given[i].elements())))
+      return found;
+  }
+  return nullptr;
+}
+
+void mark_fake(const Value& result, Args args) {
+  for_each_tensor(Args(&result, 1), [&](const Tensor& t) {
+    // What a call gives back of its arguments stays what it was.
+    if (!is_fake(t) && !find_tensor(t, args, args)) t.impl()->set_flags(layer::kFake);
+  });
+}
+
+// The result with the caller's own tensors where the call gave arguments back.
+Value with_arguments(const Value& result, Args args, Args given) {
+  if (result.is_sequence()) {
+    ValueList elements;
+    for (const Value& element : result.elements()) elements.push_back(with_arguments(element, args, given));
+    return result.is_list() ? Value::list(std::move(elements)) : Value::tuple(std::move(elements));
+  }
+  const Value* own = result.is_tensor() ? find_tensor(result.tensor_ref(), args, given) : nullptr;
+  return own ? *own : result;
+}
+
+}  // namespace
+
+Value layers::fake(const Operator& op, Args given) {
+  FakeMode* mode = FakeMode::current();
+  ValueList replaced;
+  Args args = given;
+  if (has_real_tensors(given)) [[unlikely]] {
+    if (!mode || !mode->options().allow_real_inputs) refuse_real_tensors(op, given);
+    else if (!op.def().higher_order) {
+      for (const Value& value : given) replaced.push_back(with_stand_ins(value, *mode));
+      args = replaced;
+    }
+  }
   // What an operator over functions runs comes back here, call by call.
   if (const HigherOrder* higher_order = op.def().higher_order) {
     MaskScope here(layer::at_and_below(layer::kFake));
@@ -178,12 +246,19 @@ Value layers::fake(const Operator& op, Args args) {
   }
   MaskScope mask(layer::below(layer::kFake));
   const dispatch::InplaceView view(op, args);
-  Value result = run_meta(op, args);
+  Value result = [&] {
+    try {
+      return run_meta(op, args);
+    } catch (Error& error) {
+      dispatch::note_call(error, op, args);
+      throw;
+    }
+  }();
   view.done();
-  mark_fake(result);
+  mark_fake(result, args);
   dispatch::bump_versions(op, args);
   dispatch::note_views(op, args, result);
-  return result;
+  return replaced.empty() ? result : with_arguments(result, args, given);
 }
 
 SymInt unbacked_size(const char* op, const SymInt& upper) {

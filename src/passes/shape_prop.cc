@@ -7,8 +7,12 @@ namespace weft {
 namespace {
 
 Value shapes_of(const Value& value) {
-  return tree_map_only(
-      Value::Kind::kTensor, [](const Value& leaf) { return Value(shape_only(leaf.tensor_ref())); }, value);
+  auto shape_of = [](const Value& leaf) {
+    Tensor shape = shape_only(leaf.tensor_ref());
+    if (leaf.tensor_ref().requires_grad()) shape.set_requires_grad();
+    return Value(shape);
+  };
+  return tree_map_only(Value::Kind::kTensor, shape_of, value);
 }
 
 }  // namespace
@@ -23,7 +27,7 @@ Value ShapeProp::propagate(Args inputs) {
 
 Value ShapeProp::run_node(Node& node) {
   Value result = Interpreter::run_node(node);
-  if (node.kind() != NodeKind::kOutput) node.meta().value = shapes_of(result);
+  node.meta().value = shapes_of(result);
   return result;
 }
 

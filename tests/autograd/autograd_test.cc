@@ -164,8 +164,34 @@ TEST(Hooks, RetainGradKeepsAnInnerGradient) {
 TEST(Anomaly, StopsAtTheFirstNan) {
   Tensor x = vec({0}).set_requires_grad();
   DetectAnomaly detect;
-  Tensor y = sqrt(x) * 0;
-  EXPECT_ERROR(y.sum().backward(), "returned nan values in its 0th output");
+  auto run = [&] { (sqrt(x) * 0).sum().backward(); };
+  const std::string line = fmt::format("autograd_test.cc:{} in", __LINE__ - 1);
+  EXPECT_ERROR(run(), "returned nan values in its 0th output. The forward call was made \n  at ");
+  EXPECT_ERROR(run(), line);
+}
+
+TEST(Hooks, MayRemoveThemselves) {
+  Tensor x = vec({1, 2}).set_requires_grad();
+  int calls = 0;
+  autograd::HookHandle handle;
+  handle = autograd::register_hook(x, [&](const Tensor& grad) {
+    ++calls;
+    handle.remove();
+    return grad * 3;
+  });
+  autograd::register_hook(x, [](const Tensor& grad) { return grad * 3; });
+  x.sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{9, 9}));
+  x.sum().backward();
+  EXPECT_EQ(values(x.grad()), (std::vector<double>{12, 12}));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(Gradients, ThatAreSetFit) {
+  Tensor x = vec({1, 2}).set_requires_grad();
+  EXPECT_ERROR(x.set_grad(x), "can't assign Variable as its own grad");
+  EXPECT_ERROR(x.set_grad(x.detach().to(Device("sim:0"))),
+               "assigned grad is on sim:0 but the tensor is on cpu");
 }
 
 TEST(Engine, AChainOfAMillionRunsAndIsFreedWithoutDeepRecursion) {

@@ -139,6 +139,25 @@ TEST(InplaceCalls, HaveSecondDerivatives) {
 
 // --- what is refused, and what is not --------------------------------------------------------------------
 
+TEST(InplaceCalls, OnOneOfSeveralViewsMadeWithoutGradientsAreRefused) {
+  Tensor x = ones({2}).set_requires_grad(), y = x * 1;
+  const char* words =
+      "A view was created in no_grad mode and is being modified inplace with grad mode enabled";
+  for (const Tensor& base : {y, x}) {
+    std::vector<Tensor> parts, rows;
+    {
+      NoGrad no_grad;
+      parts = base.split(1);
+      rows = base.unbind();
+    }
+    EXPECT_ERROR(parts[0].mul_(2), words);
+    EXPECT_ERROR(rows[1].mul_(2), words);
+    NoGrad no_grad;
+    EXPECT_NO_THROW(parts[0].mul_(1));
+  }
+  expect_equal(y.detach(), ones({2}));
+}
+
 TEST(InplaceCalls, OnAViewMadeWithoutGradientsAreRefused) {
   Tensor x = ones({3}).set_requires_grad(), y = x * 2;
   Tensor v = [&] {

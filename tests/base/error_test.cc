@@ -33,6 +33,38 @@ TEST(Error, InternalOnesAskForAReport) {
   EXPECT_INTERNAL_ERROR(invariant(false, "x"), "please report it");
 }
 
+TEST(Error, LearnsOnItsWayOutWhatItCameThrough) {
+  auto text_of = [](auto f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing was thrown");
+  };
+  auto call = [](const char* name, auto f) {
+    try {
+      f();
+    } catch (Error& error) {
+      error.add_while(name);
+      throw;
+    }
+  };
+  EXPECT_EQ(text_of([&] {
+              While outer([] { return std::string("training"); });
+              call("calling outer", [&] {
+                While middle([] { return std::string("running a graph"); });
+                call("calling inner", [] {
+                  While inner([] { return std::string("copying"); });
+                  fail("bad");
+                });
+              });
+            }),
+            "bad\n  while copying\n  while calling inner\n  while running a graph\n  while calling outer\n  "
+            "while training");
+  EXPECT_EQ(text_of([&] { call("calling", [] { fail("bad"); }); }), "bad\n  while calling");
+}
+
 TEST(Error, NamesTheScopesInnermostFirst) {
   int described = 0;
   auto outer_text = [&] { return fmt::format("loading {} ({})", "net.pt2", ++described); };

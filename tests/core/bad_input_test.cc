@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "weft/ops/fake.h"
 
 // Mistakes that users make, and the words that answer them. None is weft's own fault.
 
@@ -156,7 +158,27 @@ const Mistake kMistakes[] = {
 
 class BadInput : public ::testing::TestWithParam<Mistake> {};
 
-TEST_P(BadInput, IsAnsweredInWords) { EXPECT_USER_ERROR(GetParam().make(), GetParam().words); }
+// What is answered without the call of an operator.
+const std::set<std::string_view> kNoOperators = {
+    "size", "size_from_end", "from_data", "gradient_of_integers", "undefined", "undefined_second"};
+
+TEST_P(BadInput, IsAnsweredInWords) {
+  EXPECT_USER_ERROR(GetParam().make(), GetParam().words);
+  // Calls of operators are named, with their arguments.
+  if (!kNoOperators.contains(GetParam().name))
+    EXPECT_USER_ERROR(GetParam().make(), "\n  while calling aten::");
+}
+
+TEST(BadCalls, NameOperatorArgumentsAndValues) {
+  EXPECT_USER_ERROR(sum(matrix(), {5}), "while calling aten::sum.dim_IntList(self=f32[2, 3], dim=[5])");
+  EXPECT_USER_ERROR(matrix().set_requires_grad().select(0, 7),
+                    "while calling aten::select.int(self=f32[2, 3], dim=0, index=7)");
+  EXPECT_USER_ERROR(cross_entropy_loss(matrix(), ones({7}, kInt64)),
+                    "while calling aten::cross_entropy_loss(self=f32[2, 3], target=i64[7])");
+  FakeMode fake;
+  EXPECT_USER_ERROR(mm(zeros({2, 3}), zeros({4, 5})),
+                    "while calling aten::mm(self=f32[2, 3], mat2=f32[4, 5])");
+}
 
 INSTANTIATE_TEST_SUITE_P(All, BadInput, ::testing::ValuesIn(kMistakes),
                          [](const auto& info) { return std::string(info.param.name); });

@@ -34,6 +34,41 @@ TEST(FuncGrad, IsSeenByOuterAutograd) {
   EXPECT_DOUBLE_EQ(x.grad().item().to_double(), 18);
 }
 
+TEST(FuncGrad, ChoosesArguments) {
+  auto f = [](const Tensor& x, const Tensor& y) { return (x * y).sum(); };
+  Tensor x = vec({1, 2}), y = vec({3, 4});
+  EXPECT_EQ(values(func::grad(f, {-1})(x, y)), values(x));
+  EXPECT_EQ(values(func::jacrev(f, -2)(x, y)), values(y));
+  EXPECT_ERROR(func::grad(f, {-3})(x, y), "Got argnum=-3, but only 2 positional inputs");
+  EXPECT_ERROR(func::grad(f, {2})(x, y), "Got argnum=2, but only 2 positional inputs");
+  EXPECT_ERROR(func::jacfwd(f, 2)(x, y), "jacfwd: Got argnum=2, but only 2 positional inputs");
+  EXPECT_ERROR(func::grad(f, {0, 0})(x, y), "argnums elements must be unique");
+  EXPECT_ERROR(func::grad(f, {0, -2})(x, y), "argnums elements must be unique");
+  EXPECT_ERROR(func::grad(f, {})(x, y), "argnums must be non-empty");
+}
+
+TEST(Transforms, RefuseWhatHasNoDerivative) {
+  const char* words = "only Tensors of floating point dtype can require gradients, but got i64[2]";
+  auto f = [](const Tensor& x) { return x.sum(); };
+  Tensor whole = ones({2}, kInt64);
+  EXPECT_ERROR(func::grad(f)(whole), words);
+  EXPECT_ERROR(func::vjp(f, {whole}), words);
+  EXPECT_ERROR(func::jvp(f, {whole}, {whole}), words);
+  EXPECT_ERROR(func::jacrev(f)(whole), words);
+  EXPECT_ERROR(func::jacfwd(f)(whole), words);
+  EXPECT_ERROR(func::jacrev([](const Tensor& x) { return x > 0; })(vec({1, 2})),
+               "all outputs of f must be floating-point or complex Tensors, got b8[2]");
+  EXPECT_ERROR(func::grad([](const Tensor& x) { return x.sum().to(kComplex128); })(vec({1, 2})),
+               "grad can be implicitly created only for real scalar outputs but got c128[]");
+}
+
+TEST(Transforms, RefuseDerivativesOfOtherSizes) {
+  auto f = [](const Tensor& x) { return x.sin(); };
+  EXPECT_ERROR(func::jvp(f, {vec({1, 2})}, {vec({1})}), "input 0 is f64[2], but its tangent is f64[1]");
+  auto [results, pull] = func::vjp(f, {vec({1, 2})});
+  EXPECT_ERROR(pull({vec({1})}), "grad_output[0] has a shape of [1] and output[0] has a shape of [2]");
+}
+
 TEST(FuncGrad, WantsOneScalar) {
   EXPECT_ERROR(func::grad([](const Tensor& x) { return x * 2; })(vec({1, 2})), "return a scalar tensor");
 }

@@ -68,6 +68,10 @@ TEST(GraphModule, OwnsWhatItsGraphNamesAndSharesIt) {
   Graph bad;
   bad.output(v(bad.get_attr("fc9.weight")));
   EXPECT_ERROR(GraphModule(net, std::move(bad)), "there is no 'fc9' in");
+  for (const char* path : {"", ".", "a..b", ".a", "a."})
+    EXPECT_ERROR(module.set_attribute(path, ones({2})), "has an empty one");
+  EXPECT_ERROR(module.set_attribute("fc1.weight.more", ones({2})),
+               "leads through 'weight', which is no module");
 }
 
 TEST(GraphModule, TrainsLikeTheModuleItCameFrom) {

@@ -245,7 +245,34 @@ TEST(GraphChanges, AHandleOutlivesItsGraph) {
   EXPECT_EQ(kept->name(), "relu");
   EXPECT_EQ(kept->graph(), nullptr);
   EXPECT_TRUE(kept->inputs().empty());
+  EXPECT_TRUE(kept->users().empty());
+  EXPECT_TRUE(kept->users().list().empty());
   EXPECT_ERROR(kept->rename("other"), "was erased");
+}
+
+TEST(GraphErrors, KindsHaveTheirTargetsAndArguments) {
+  Small g;
+  const char* needs = "a call_function node needs a function for its target, but 'relu' was given";
+  EXPECT_ERROR(g.relu.set_target("relu"), std::string("set_target: ") + needs);
+  EXPECT_EQ(g.relu.target(), Target(op("aten::relu")));
+  auto before_output = g.graph.inserting_before(g.out);
+  Node& method = g.graph.call_method("neg", {v(g.relu)});
+  EXPECT_ERROR(method.set_target(op("aten::neg")),
+               "a call_method node cannot have a function for its target");
+  using K = NodeKind;
+  EXPECT_ERROR(g.graph.create(K::kOutput, "output", {1, 2}),
+               "create: output 'output' takes nothing but the result, but has 2 arguments and 0 by name");
+  EXPECT_ERROR(g.graph.create(K::kOutput, "output", {1}, {{"a", 1}}), "but has 1 arguments and 1 by name");
+  EXPECT_ERROR(g.graph.create(K::kPlaceholder, "p", {1, 2}), "placeholder 'p' takes nothing but a default");
+  EXPECT_ERROR(g.graph.create(K::kPlaceholder, "p", {}, {{"a", 1}}), "takes nothing but a default");
+  EXPECT_ERROR(g.graph.placeholder("p", v(g.relu)),
+               "the default of placeholder 'p' must be a constant, but is made of 'relu'");
+  EXPECT_ERROR(g.graph.create(K::kGetAttr, "w", {1}), "get_attr 'w' takes no arguments");
+  EXPECT_ERROR(g.graph.create(K::kCallMethod, "neg", {}), "the value that it is called on");
+  g.graph.lint();
+  // While a graph is edited arguments may be missing; lint says so.
+  method.set_args({});
+  EXPECT_ERROR(g.graph.lint(), "lint: call_method 'neg' takes the value that it is called on");
 }
 
 TEST(GraphChanges, AMillionNodesInAChain) {

@@ -70,7 +70,8 @@ TEST(CppText, NodesWithoutTheirArgumentsAreNoTrouble) {
               HasSubstr("weft::python_function(\"operator.getitem\").run(ValueList{})"));
   EXPECT_THAT(source("%add : [num_users=0] = call_function[target=operator.add](args = (%x,), kwargs = {})"),
               HasSubstr("weft::python_function(\"operator.add\").run(ValueList{x})"));
-  EXPECT_ERROR(source("%relu : [num_users=0] = call_method[target=relu]"), "aten::relu");
+  EXPECT_ERROR(source("%relu : [num_users=0] = call_method[target=relu]"),
+               "line 3, column 6: expected a node that can be: node: call_method 'relu' takes the value that it is called on");
   EXPECT_ERROR(body_of("def forward(self, x):\n    max_1 = torch.ops.aten.max.dim(x, 0)\n"
                        "    a = max_1[2]\n    return a\n"),
                "node 'a' takes item 2 of the 2 that 'max_1' gives");

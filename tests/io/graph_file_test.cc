@@ -97,7 +97,7 @@ TEST(GraphFile, RefusesWhatIsNotThere) {
   EXPECT_ERROR(parse_graph_module(with("get_attr[target=u]", "get_attr[target=z]")),
                "the graph names 'z' (node 'u'), which is not in the file");
   EXPECT_ERROR(parse_graph_module(with("\"sizes\":[2]", "\"sizes\":[9]")),
-               "out of bounds for storage of size 16\n  while reading 'u'");
+               "storage_offset=1)\n  while reading 'u'");
   EXPECT_ERROR(parse_graph_module(with("\"same_as\":\"w\"", "\"same_as\":\"q\"")),
                "'tied' is said to be 'q', which is not there before it");
 }

@@ -232,6 +232,31 @@ TEST(FakeTest, StrayRealTensorsAreNamed) {
   EXPECT_ERROR(zeros({}).item(), "its value depends on data");
 }
 
+TEST(FakeTest, RealTensorsThatAreAllowedNeverChange) {
+  Tensor real = zeros({2, 3}), view = real.select(0, 1), meta = empty({2}, kFloat32, std::nullopt, Device("meta"));
+  const uint32_t flags = real.flags(), meta_flags = meta.flags();
+  {
+    FakeMode mode({.allow_real_inputs = true});
+    EXPECT_TRUE(real.add_(1).is_same(real));
+    EXPECT_TRUE(is_fake(real + 1));
+    real.t_();
+    EXPECT_EQ(describe(real.sum({1})).str(), "f32[3]");  // what takes its place was turned
+    // Stand-ins share memory where the real ones do.
+    EXPECT_EQ(mode.stand_in(real).storage(), mode.stand_in(view).storage());
+    EXPECT_TRUE(mode.stand_in(view).is_same(mode.stand_in(view)));
+    add_out(view, ones({3}), ones({3}));
+    std::vector<Tensor> both = unbind(real);
+    EXPECT_TRUE(is_fake(both[0]));
+    meta.add_(1);
+  }
+  EXPECT_EQ(real.flags(), flags);
+  EXPECT_EQ(meta.flags(), meta_flags);
+  EXPECT_EQ(describe(real).str(), "f32[2, 3]");
+  EXPECT_EQ(real.sum().item().to_double(), 0);
+  real.add_(1);
+  EXPECT_EQ(view.sum().item().to_double(), 3);
+}
+
 TEST(FakeTest, ItemGivesAnUnbackedSymbol) {
   FakeMode mode({.shape_env = ShapeEnv::create()});
   Scalar s = zeros({}, kInt64).item();

@@ -174,6 +174,20 @@ TEST(OptimTest, OptionsMatchPyTorch) {
                     vec({7.70112231, -47.391916619999996, -0.9180200700000005}), 1e-12));
 }
 
+TEST(OptimTest, AdamWStepsOnPartsOfComplexNumbers) {
+  for (bool amsgrad : {false, true}) {
+    Tensor p = from_data(std::vector<Complex<double>>{{1, 2}, {-0.5, 0.25}}).set_requires_grad();
+    optim::AdamW adam({p}, {.lr = 0.1, .amsgrad = amsgrad});
+    for (int i = 0; i < 3; ++i) {
+      adam.zero_grad();
+      p.abs().pow(2).sum().backward();
+      adam.step();
+    }
+    EXPECT_TRUE(close(view_as_real(p.detach()).view({4}),
+                      vec({0.6989112, 1.6949446, -0.2037124, -0.03056596}), 1e-6));
+  }
+}
+
 TEST(OptimTest, RefusesWhatCannotBeMeant) {
   Tensor p = vec({1, -2}).set_requires_grad();
   EXPECT_ERROR(optim::SGD({p}, {.momentum = -1}), "Invalid momentum value: -1");

@@ -8,6 +8,7 @@
 #include "weft/capture/symbolic_trace.h"
 #include "weft/func/functionalize.h"
 #include "weft/nn/layers.h"
+#include "weft/nn/normalisation.h"
 #include "weft/passes/pass_runner.h"
 #include "weft/passes/shape_prop.h"
 
@@ -27,12 +28,36 @@ TEST(ShapeProp, NotesWhatNodesGive) {
     Value result = ShapeProp(module, fake).propagate({randn({5, 4})});
     EXPECT_EQ(describe(result.to_tensor()).str(), "f32[5, 3]");
     for (const Node& node : module.graph()) {
-      if (node.kind() == NodeKind::kOutput) continue;
+      EXPECT_EQ(node.meta_or_null()->value.to_tensor().requires_grad(), node.name() != "x");
       std::string wanted = node.name() == "x" ? "f32[5, 4]" : "f32[5, 3]";
       EXPECT_EQ(describe(node.meta_or_null()->value.to_tensor()).str(), wanted);
     }
   }
   EXPECT_ERROR(ShapeProp(module).propagate({randn({5, 7})}), "while running %fc");
+}
+
+struct Counting : nn::Module {
+  nn::BatchNorm1d bn = child("bn", nn::BatchNorm1d(3));
+  Tensor calls = buffer("calls", zeros({2}));
+  Tensor forward(const Tensor& x) {
+    calls.add_(1);
+    return bn(x) + calls.sum();
+  }
+  WEFT_ARGS(x)
+};
+
+TEST(ShapeProp, LeavesTheModuleAsItWas) {
+  Counting net;
+  auto no_leaves = [](const nn::ModuleState&, std::string_view) { return false; };
+  GraphModule module = symbolic_trace(net, {.is_leaf_module = no_leaves});
+  ShapeProp(module).propagate({randn({4, 3})});
+  ShapeProp(symbolic_trace(net)).propagate({randn({4, 3})});
+  EXPECT_EQ(net.calls.sum().item().to_double(), 0);
+  EXPECT_EQ(net.bn.num_batches_tracked.item().to_int(), 0);
+  EXPECT_EQ(net.bn.running_mean.sum().item().to_double(), 0);
+  net(randn({4, 3}));
+  EXPECT_EQ(net.calls.sum().item().to_double(), 2);
+  EXPECT_EQ(net.bn.num_batches_tracked.item().to_int(), 1);
 }
 
 TEST(Verify, SaysWhatDoesNotHold) {

@@ -43,7 +43,7 @@ TEST(TraceApi, test_api_trace_function_returns_function) {
     EXPECT_THAT(traced.method_names(), ElementsAre("forward"));
     EXPECT_EQ(traced.child_names(), net.child_names());
     for (auto tensors : {&nn::Module::named_parameters, &nn::Module::named_buffers}) {
-      nn::NamedTensors own = (net.*tensors)(), got = (traced.*tensors)();
+      nn::NamedTensors own = (net.*tensors)(false), got = (traced.*tensors)(false);
       ASSERT_EQ(got.size(), own.size());
       for (size_t i = 0; i < own.size(); ++i) {
         EXPECT_EQ(got[i].first, own[i].first);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/base/stack_trace.h"
 #include "weft/ops/op_def.h"
 
 namespace weft {
@@ -68,8 +69,8 @@ class GradNode : public RefCounted, public Pooled {
   SmallVector<Edge, 2> next;  // one for each differentiable input; null where no gradient is wanted
   SmallVector<ResultShape, 1> results;
   std::unique_ptr<NodeHooks> hooks;
-  std::unique_ptr<std::string> forward_trace;  // in anomaly mode: where the forward call was made
-  uint64_t sequence;                           // later calls have larger numbers
+  std::unique_ptr<const StackTrace> forward_trace;  // in anomaly mode: where the forward call was made
+  uint64_t sequence;                                // later calls have larger numbers
 
   NodeHooks& ensure_hooks();
 };

@@ -6,6 +6,7 @@
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weft {
 
@@ -25,11 +26,14 @@ class Error : public std::exception {
   const std::string& message() const noexcept { return message_; }
   const std::source_location& where() const noexcept { return where_; }
   const char* what() const noexcept override { return what_.c_str(); }
+  // Adds a "while ..." line on the way out: inside of the scopes that are open where this is called.
+  void add_while(std::string_view text);
 
  private:
   ErrorKind kind_;
   std::string message_;
   std::string what_;
+  std::vector<size_t> lines_;  // where the lines of `what_` begin that scopes added, and where the last ends
   std::source_location where_;
 };
 

@@ -93,6 +93,10 @@ Fn fn_of(F f) {
   if constexpr (std::is_same_v<F, Transformed>) return f.fn();
   else return as_fn(std::move(f));
 }
+// An error for a tensor that has no derivatives.
+void require_differentiable(const char* what, const Tensors& inputs);
+// The argument that `argnum` means, of `count`; a negative one counts from the end.
+size_t argument_at(const char* what, int argnum, size_t count);
 }  // namespace detail
 
 // --- reverse mode ----------------------------------------------------------------------------------------
@@ -101,10 +105,12 @@ Fn fn_of(F f) {
 std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs);
 template <typename F>
 std::pair<Tensors, Fn> vjp(F f, const Tensors& inputs) {
+  detail::require_differentiable("vjp", inputs);
   return vjp_of(detail::fn_of(std::move(f)), inputs);
 }
 
-// The gradient of a function with one scalar result, with respect to the arguments `argnums`.
+// The gradient of a function with one scalar result, with respect to the arguments `argnums`; negative ones
+// count from the end.
 Transformed grad_of(Fn f, std::vector<int> argnums);
 template <typename F>
 Transformed grad(F f, std::vector<int> argnums = {0}) {
@@ -123,6 +129,7 @@ Transformed value_and_grad(F f, std::vector<int> argnums = {0}) {
 std::pair<Tensors, Tensors> jvp_of(const Fn& f, const Tensors& inputs, const Tensors& tangents);
 template <typename F>
 std::pair<Tensors, Tensors> jvp(F f, const Tensors& inputs, const Tensors& tangents) {
+  detail::require_differentiable("jvp", inputs);
   return jvp_of(detail::fn_of(std::move(f)), inputs, tangents);
 }
 

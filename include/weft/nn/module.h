@@ -42,8 +42,9 @@ struct ModuleState {
   // has the greater number.
   uint64_t last_change = 0;
   void note_change();
-  using PreHook = std::function<void(std::vector<Tensor>& inputs)>;
-  using PostHook = std::function<void(const std::vector<Tensor>& inputs, Tensor& output)>;
+  // They may replace arguments and the result.
+  using PreHook = std::function<void(ValueList& inputs)>;
+  using PostHook = std::function<void(const ValueList& inputs, Value& output)>;
   std::map<uint64_t, PreHook> pre_hooks;
   std::map<uint64_t, PostHook> post_hooks;
   // May replace gradients of the arguments; one is undefined where none was wanted.
@@ -159,9 +160,10 @@ class Module {
     return module;
   }
 
-  // In the order of registration, children after own ones, with dots between the names.
-  NamedTensors named_parameters() const;
-  NamedTensors named_buffers() const;
+  // In the order of registration, children after own ones, with dots between the names. A tensor that has
+  // several names comes with the first, or with all of them.
+  NamedTensors named_parameters(bool remove_duplicates = true) const;
+  NamedTensors named_buffers(bool remove_duplicates = true) const;
   std::vector<Tensor> parameters() const;
   std::vector<std::string> child_names() const;
   // What the path leads to: a parameter or buffer, an attribute, a child as a function. An error that lists
@@ -186,8 +188,12 @@ class Module {
   void to(DType dtype);
   void to(Device device);
 
+  // Hooks run around every call, in the order of registration, and may remove themselves. One on tensors is
+  // for modules whose arguments, and whose result, are tensors; any other call of them is an error.
   uint64_t register_forward_pre_hook(ModuleState::PreHook hook);
+  uint64_t register_forward_pre_hook(std::function<void(std::vector<Tensor>& inputs)> hook);
   uint64_t register_forward_hook(ModuleState::PostHook hook);
+  uint64_t register_forward_hook(std::function<void(const std::vector<Tensor>& inputs, Tensor& output)> hook);
   // Called in backward, when the gradients of the module's tensor arguments are known.
   uint64_t register_backward_hook(ModuleState::BackwardHook hook);
   void remove_hook(uint64_t id);

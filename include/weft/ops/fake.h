@@ -1,5 +1,8 @@
 #pragma once
 
+#include <unordered_map>
+#include <utility>
+
 #include "weft/ops/layers.h"
 #include "weft/sym/shape_env.h"
 
@@ -9,7 +12,8 @@ namespace weft {
 struct FakeOptions {
   // Where symbolic sizes and values that come from data get their symbols; null: all sizes are plain.
   Ref<ShapeEnv> shape_env;
-  // Whether a real tensor among fake ones is an error.
+  // Whether real tensors may be among fake ones. A stand-in takes the place of each, and is what calls write
+  // to: the real one never changes.
   bool allow_real_inputs = false;
 };
 
@@ -26,11 +30,19 @@ class FakeMode {
   // A fake tensor with the sizes, strides, type and device of `real`; with a ShapeEnv the sizes become
   // symbols named after `source` ("x").
   Tensor fake_of(const Tensor& real, std::string_view source = "") const;
+  // What takes the place of a real tensor as long as this mode lives: always the same one, and tensors that
+  // share memory have stand-ins that share theirs.
+  const Tensor& stand_in(const Tensor& real);
 
  private:
+  struct Twin {
+    Ref<Storage> real, fake;
+  };
   FakeOptions options_;
   FakeMode* outer_;
   bool was_active_;
+  std::unordered_map<uint64_t, std::pair<Tensor, Tensor>> stand_ins_;  // real and fake, by serial number
+  std::unordered_map<const Storage*, Twin> memories_;
 };
 
 // A fake tensor of the same type and geometry, symbols included, that shares nothing with `tensor`.

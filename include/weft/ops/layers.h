@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/ops/operator.h"
 
 // The layer stack: how every operator call is observed. A call goes to the highest layer among those active
@@ -162,10 +163,25 @@ R call_typed(const Operator& op) {
   return boxing::Result<R>::from(redispatch(op, Args()));
 }
 
-// The function as the type that the schema gives it; a test compares that type with `Function::signature`.
-template <typename Signature>
-Signature* kernel_as(const Function& f) noexcept {
-  return *static_cast<Signature* const*>(f.typed);
+// Adds to an error which call it came out of: "while calling aten::sum.dim_IntList(self=f32[2, 3], dim=[5])".
+void note_call(Error& error, const Operator& op, Args args) noexcept;
+template <typename... A>
+[[gnu::noinline, gnu::cold]] void note_typed_call(Error& error, const Operator& op, const A&... args) {
+  const ValueList boxed = {boxing::box(args)...};
+  note_call(error, op, boxed);
+}
+
+// Runs the kernel, which is a function of the type that the schema gives it; a test compares that type with
+// `Function::signature`.
+template <typename Signature, typename... A>
+[[gnu::always_inline]] inline auto run_typed(const Operator& op, const A&... args)
+    -> decltype(std::declval<Signature*>()(args...)) {
+  try {
+    return (*static_cast<Signature* const*>(op.kernel().typed))(args...);
+  } catch (Error& error) {
+    note_typed_call(error, op, args...);
+    throw;
+  }
 }
 
 }  // namespace dispatch
