@@ -1,5 +1,9 @@
 #include "func/level.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "weft/base/error.h"
 
 namespace weft {
@@ -40,6 +44,30 @@ LevelBox* level_box(const Tensor& tensor) {
 LevelBox* box_at(const Tensor& tensor, const Level& level) {
   LevelBox* box = level_box(tensor);
   return box && box->level.get() == &level ? box : nullptr;
+}
+
+namespace {
+
+// Lines without text stay empty.
+std::string indented(std::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    if (text[at] != '\n') result += "    ";
+    result += text.substr(at, end - at);
+    at = end;
+  }
+  return result;
+}
+
+}  // namespace
+
+// A batch says which level it belonged to even after its end.
+std::string LevelBox::text_of(const Tensor&) const {
+  const std::string kind =
+      batch_dim >= 0 ? fmt::format("BatchedTensor(lvl={}, bdim={}", level->depth, batch_dim)
+                     : fmt::format("GradTrackingTensor(lvl={}", level->alive ? int{level->depth} : -2);
+  return fmt::format("{}, value=\n{}\n)", kind, indented(value.to_string()));
 }
 
 namespace {
