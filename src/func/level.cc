@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "weft/base/error.h"
 
@@ -67,10 +68,13 @@ std::string LevelBox::text_of(const Tensor&) const {
   const std::string kind =
       batch_dim >= 0 ? fmt::format("BatchedTensor(lvl={}, bdim={}", level->depth, batch_dim)
                      : fmt::format("GradTrackingTensor(lvl={}", level->alive ? int{level->depth} : -2);
+  std::optional<BelowLevel> below;  // where the value's history is asked for
+  if (level->alive) below.emplace(*level);
   return fmt::format("{}, value=\n{}\n)", kind, indented(value.to_string()));
 }
 
 namespace {
+
 void show_value(TensorImpl& impl, const LevelBox& box) {
   SymInts sizes(box.value.sizes()), strides(box.value.strides());
   if (box.batch_dim >= 0) {
@@ -79,6 +83,7 @@ void show_value(TensorImpl& impl, const LevelBox& box) {
   }
   impl.set_geometry(sizes, strides, box.value.storage_offset());
 }
+
 }  // namespace
 
 Tensor wrap_at(const Ref<Level>& level, const Tensor& value, int64_t batch_dim, Tensor tangent) {
