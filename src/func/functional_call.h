@@ -23,6 +23,7 @@ struct FunctionalMemory : RefCounted {
 // `value` (of LevelBox) is the value as of `generation`; `steps` lead to it from the memory's base.
 struct FunctionalBox final : LevelBox {
   Tensor live_value() override;
+  std::string text_of(const Tensor& tensor) const override;
 
   Ref<FunctionalMemory> memory;
   Ref<ViewStep> steps;  // without bases: replayed on whatever the memory holds

@@ -1,8 +1,11 @@
 // One functionalisation, three positions: the upper and lower layers, and a transform level.
 #include "weft/func/functionalize.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "core/print.h"
 #include "func/functional_call.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
@@ -30,6 +33,18 @@ FunctionalBox& functional_box(const Tensor& tensor) {
 }
 
 }  // namespace
+
+std::string FunctionalBox::text_of(const Tensor& tensor) const {
+  const Position own = level ? Position{layer::kLevels, level} : *position_of(tensor);
+  std::optional<BelowPosition> below;  // for views that are taken of a new value
+  if (!level || level->alive) below.emplace(own);
+  const std::string text = functional_box(tensor).live_value().to_string();
+  if (level) return fmt::format("FunctionalTensor(lvl={}, value=\\\n{})", level->depth, text);
+  std::vector<std::string> suffixes;
+  detail::add_device(suffixes, tensor);
+  detail::add_history(suffixes, tensor);
+  return detail::close_text("_to_functional_tensor(" + text, suffixes, std::string_view("tensor(").size());
+}
 
 Value layers::functionalize_upper(const Operator& op, Args args) {
   // A composite whose parts may share or write memory comes back part by part; any other is one value from

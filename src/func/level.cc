@@ -1,5 +1,10 @@
 #include "func/level.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
 #include "weft/base/error.h"
 
 namespace weft {
@@ -43,6 +48,33 @@ LevelBox* box_at(const Tensor& tensor, const Level& level) {
 }
 
 namespace {
+
+// Lines without text stay empty.
+std::string indented(std::string_view text) {
+  std::string result;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    if (text[at] != '\n') result += "    ";
+    result += text.substr(at, end - at);
+    at = end;
+  }
+  return result;
+}
+
+}  // namespace
+
+// A batch says which level it belonged to even after its end.
+std::string LevelBox::text_of(const Tensor&) const {
+  const std::string kind =
+      batch_dim >= 0 ? fmt::format("BatchedTensor(lvl={}, bdim={}", level->depth, batch_dim)
+                     : fmt::format("GradTrackingTensor(lvl={}", level->alive ? int{level->depth} : -2);
+  std::optional<BelowLevel> below;  // where the value's history is asked for
+  if (level->alive) below.emplace(*level);
+  return fmt::format("{}, value=\n{}\n)", kind, indented(value.to_string()));
+}
+
+namespace {
+
 void show_value(TensorImpl& impl, const LevelBox& box) {
   SymInts sizes(box.value.sizes()), strides(box.value.strides());
   if (box.batch_dim >= 0) {
@@ -51,6 +83,7 @@ void show_value(TensorImpl& impl, const LevelBox& box) {
   }
   impl.set_geometry(sizes, strides, box.value.storage_offset());
 }
+
 }  // namespace
 
 Tensor wrap_at(const Ref<Level>& level, const Tensor& value, int64_t batch_dim, Tensor tangent) {

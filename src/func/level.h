@@ -1,6 +1,7 @@
 #pragma once
 
 #include "weft/base/function_ref.h"
+#include "weft/core/printable_box.h"
 #include "weft/func/func.h"
 #include "weft/ops/layers.h"
 
@@ -30,10 +31,11 @@ class Level : public RefCounted {
 };
 
 // A tensor of a level: stands for `value`, a tensor of the levels below.
-struct LevelBox : TensorBox {
+struct LevelBox : TensorBox, PrintableBox {
   // What the wrapper stands for now; asked once its level has ended.
   virtual Tensor live_value() { return value; }
   const Tensor* stands_for() const override { return &value; }
+  std::string text_of(const Tensor& tensor) const override;
 
   Ref<Level> level;
   Tensor value;
