@@ -44,10 +44,10 @@ TEST(ReplaceInModule, CopiesTheTensorsThatTheReplacementNames) {
   EXPECT_EQ(module.code(),
             "\n\n\ndef forward(self, x):\n"
             "    w = self.w\n"
-            "    mul = x * w;  w = None\n"
-            "    deep_offset = self.deep.offset\n"
-            "    add_1 = mul + deep_offset;  mul = deep_offset = None\n"
-            "    add = add_1 + x;  add_1 = x = None\n"
+            "    m = x * w;  w = None\n"
+            "    o = self.deep.offset\n"
+            "    s = m + o;  m = o = None\n"
+            "    add = s + x;  s = x = None\n"
             "    return add\n    ");
   EXPECT_THAT(names_of(module.named_parameters()), ElementsAre("w"));
   EXPECT_THAT(names_of(module.named_buffers()), ElementsAre("deep.offset"));
