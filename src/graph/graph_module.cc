@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "graph/change_watch.h"
+#include "graph/code.h"
 #include "graph/program.h"
 #include "graph/uncallable.h"
 #include "weft/autograd/autograd.h"
@@ -334,7 +335,10 @@ std::optional<GraphModule> graph_module_in(const Value& value) {
   return held->module;
 }
 
-std::string GraphModule::code() const { return body_->graph.code(); }
+std::string GraphModule::code() const {
+  if (!body_->call_spec) return body_->graph.code();
+  return function_code(body_->graph, {.heading = "\n\n\n", .call_spec = &*body_->call_spec}) + "    ";
+}
 
 // --- copies ----------------------------------------------------------------------------------------------
 
