@@ -1,5 +1,7 @@
 #include "capture/graph_recorder.h"
 
+#include <algorithm>
+
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
 #include "weft/ops/fake.h"
@@ -102,6 +104,10 @@ Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
     MaskScope here(layer::at_and_below(layer_bit()));
     return higher_order->run(args);
   }
+  if (reads_data(op)) {
+    if (are_constant(args)) return run(args);  // a part of making the program, not of running it
+    check_data_read(op, args);
+  }
   if (std::optional<Value> result = decomposed(op, args)) return *std::move(result);
   ValueList nodes;
   nodes.reserve(args.size());
@@ -117,6 +123,7 @@ Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
   }
   Node& node = add_call(op, nodes, result);
   random().after(op, args, result, random_offset, node);
+  if (options_.mode == CaptureMode::kReal) note_constants(op, args, result);
   return result;
 }
 
@@ -130,6 +137,77 @@ Value GraphRecorder::handle(const nn::ModuleCall& call) {
 
 void GraphRecorder::grad_mode_changed(bool enabled) {
   if (options_.pre_dispatch) graph().call_function("torch._C._set_grad_enabled", {enabled});
+}
+
+// --- numbers out of tensors ------------------------------------------------------------------------------
+
+namespace {
+
+template <typename F>
+void for_each_tensor(Args args, const F& f) {
+  for (const Value& arg : args)
+    map_leaves(arg, [&](const Value& leaf) {
+      if (leaf.is_tensor()) f(leaf.tensor_ref());
+      return leaf;
+    });
+}
+
+bool gives_tensors(const Operator& op) {
+  return std::any_of(op.schema().returns.begin(), op.schema().returns.end(),
+                     [](const Return& result) { return result.type.has_tensor(); });
+}
+
+}  // namespace
+
+// A call that gives numbers instead of tensors: the program goes on with what the data say.
+bool GraphRecorder::reads_data(const Operator& op) const {
+  return options_.mode == CaptureMode::kReal && op.has(Traits::kDataDependent) && !gives_tensors(op);
+}
+
+// What does not come from the inputs: tensors of the program, and numbers made from literals.
+bool GraphRecorder::are_constant(Args args) const {
+  bool constant = true;
+  for_each_tensor(args, [&](const Tensor& tensor) {
+    const Node* node = node_of(*tensor.impl());
+    const bool is_own = !node || node->kind() == NodeKind::kGetAttr;
+    constant &= is_own || literals_.contains(tensor.impl()->serial());
+  });
+  return constant;
+}
+
+void GraphRecorder::check_data_read(const Operator& op, Args args) const {
+  if (options_.allow_data_reads) return;
+  bool have_data = true;  // a fake tensor says itself what can be known of it
+  for_each_tensor(args, [&](const Tensor& tensor) { have_data &= !is_fake(tensor); });
+  const Schema& schema = op.schema();
+  require(
+      !have_data,
+      "make_graph: It appears that you're trying to get value out of a tracing tensor with {}.{}.{} - "
+      "erroring out! It's likely that this is caused by data-dependent control flow or similar. It may be "
+      "possible to capture this with CaptureMode::kSymbolic; allow_data_reads makes what this run reads a "
+      "constant of the graph",
+      schema.ns, schema.name, schema.overload.empty() ? "default" : schema.overload);
+}
+
+// Of what literals become, single numbers stay known, as long as nothing else goes into them.
+void GraphRecorder::note_constants(const Operator& op, Args args, const Value& result) {
+  const bool lifts = op.has(Traits::kLifts);
+  if (!lifts && literals_.empty()) return;
+  bool constant = lifts && are_constant(args);
+  if (!lifts && !op.has(Traits::kRandom) && are_constant(args))
+    for_each_tensor(args,
+                    [&](const Tensor& tensor) { constant |= literals_.contains(tensor.impl()->serial()); });
+  auto is_single = [](const Tensor& tensor) { return !tensor.is_symbolic() && tensor.plain_numel() <= 1; };
+  auto forget = [&](const Tensor& tensor) {
+    std::erase_if(literals_, [&](const auto& entry) { return entry.second == tensor.storage(); });
+  };
+  if (op.info().is_mutable && !constant)
+    for (size_t i = 0; i < args.size(); ++i)
+      if (op.info().written[i]) for_each_tensor(args.subspan(i, 1), forget);
+  if (constant)
+    for_each_tensor({&result, 1}, [&](const Tensor& tensor) {
+      if (is_single(tensor)) literals_[tensor.impl()->serial()] = tensor.storage();
+    });
 }
 
 // --- operators over functions ----------------------------------------------------------------------------

@@ -51,6 +51,10 @@ class GraphRecorder final : public GraphWriter,
   // What the decomposition of the call gave; nothing where it has none, or is part of one of the same
   // operator.
   std::optional<Value> decomposed(const Operator& op, Args args);
+  bool reads_data(const Operator& op) const;
+  bool are_constant(Args args) const;
+  void check_data_read(const Operator& op, Args args) const;
+  void note_constants(const Operator& op, Args args, const Value& result);
   void make_branch_graphs(const Operator& op, Args args, ValueList& nodes);
   GraphModule capture_branch(Callable& function, Args inputs);
 
@@ -60,7 +64,8 @@ class GraphRecorder final : public GraphWriter,
   const ModuleTrail* trail_ = &own_trail_;      // of the whole program, also while a branch is recorded
   const Operator* original_ = nullptr;          // the outermost one whose decomposition is running
   std::unordered_map<uint64_t, Tensor> twins_;  // fake tensors for constants
-  std::unordered_set<const Operator*> open_;    // decompositions that are running
+  std::unordered_map<uint64_t, Ref<Storage>> literals_;  // constants that nodes stand for, by serial number
+  std::unordered_set<const Operator*> open_;             // decompositions that are running
 };
 
 }  // namespace weft

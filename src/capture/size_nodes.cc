@@ -1,5 +1,8 @@
 #include "capture/size_nodes.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "weft/base/error.h"
 #include "weft/sym/shape_env.h"
 
@@ -54,12 +57,11 @@ Value SizeNodes::call(std::string_view function, ValueList args) {
   return value_of(graph_.call_function(function, std::move(args)));
 }
 
-// value() + the sum of coefficients()[i] * args()[i], in the order that keeps the constant last.
-Value SizeNodes::polynomial(const sym::Expr* expr) {
+// In the order that keeps the constant last.
+Value SizeNodes::sum(std::span<const Term> terms, int64_t constant) {
   Value sum;
-  for (size_t i = 0; i < expr->args().size(); ++i) {
-    int64_t coefficient = expr->coefficients()[i];
-    Value term = node_for(expr->arg(i));
+  for (const auto& [factor, coefficient] : terms) {
+    Value term = node_for(factor);
     if (coefficient == -1 && !sum.is_none()) {
       sum = call("operator.sub", {sum, term});
       continue;
@@ -67,9 +69,39 @@ Value SizeNodes::polynomial(const sym::Expr* expr) {
     if (coefficient != 1) term = call("operator.mul", {term, coefficient});
     sum = sum.is_none() ? term : call("operator.add", {sum, term});
   }
-  if (expr->value() < 0) return call("operator.sub", {sum, -expr->value()});
-  if (expr->value() > 0) return call("operator.add", {sum, expr->value()});
+  if (constant < 0) return call("operator.sub", {sum, -constant});
+  if (constant > 0) return call("operator.add", {sum, constant});
   return sum;
+}
+
+// value() + the sum of coefficients()[i] * args()[i]
+Value SizeNodes::polynomial(const sym::Expr* expr) {
+  std::vector<Term> terms;
+  for (size_t i = 0; i < expr->args().size(); ++i) terms.push_back({expr->arg(i), expr->coefficients()[i]});
+  return sum(terms, expr->value());
+}
+
+// Of floats two values are compared; of integers one with 0, which is written with what is subtracted on the
+// other side: s > 4 for 4 - s < 0.
+Value SizeNodes::comparison(const sym::Expr* expr, std::string_view function, std::string_view mirrored) {
+  const sym::Expr* difference = expr->arg(0);
+  if (expr->args().size() == 2) return call(function, {node_for(difference), node_for(expr->arg(1))});
+  constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();  // has no negative
+  const std::span<const int64_t> coefficients = difference->coefficients();
+  if (difference->kind() != sym::Kind::kAdd || nodes_.contains(difference) ||
+      difference->value() == kLowest ||
+      std::find(coefficients.begin(), coefficients.end(), kLowest) != coefficients.end())
+    return call(function, {node_for(difference), 0});
+  const int64_t constant = difference->value();
+  std::vector<Term> left, right;
+  for (size_t i = 0; i < coefficients.size(); ++i) {
+    if (coefficients[i] > 0) left.push_back({difference->arg(i), coefficients[i]});
+    else right.push_back({difference->arg(i), -coefficients[i]});
+  }
+  if (left.empty()) return call(mirrored, {sum(right, 0), constant});
+  if (right.empty()) return call(function, {sum(left, 0), -constant});
+  Value smaller = sum(left, std::max<int64_t>(constant, 0));
+  return call(function, {std::move(smaller), sum(right, std::max<int64_t>(-constant, 0))});
 }
 
 Value SizeNodes::product(const sym::Expr* expr) {
@@ -94,12 +126,6 @@ Node& SizeNodes::make(const sym::Expr* expr) {
     Value result = args[0];
     for (size_t i = 1; i < args.size(); ++i) result = call(function, {result, args[i]});
     return result;
-  };
-  // A comparison of integers is one of a polynomial with 0; of floats, of two values.
-  auto comparison = [&](std::string_view function) {
-    ValueList args = all_args();
-    if (args.size() == 1) args.emplace_back(0);
-    return call(function, std::move(args));
   };
   auto one = [&](std::string_view function) { return call(function, all_args()); };
   Value made;
@@ -157,16 +183,16 @@ Node& SizeNodes::make(const sym::Expr* expr) {
       made = one("round");
       break;
     case sym::Kind::kEq:
-      made = comparison("operator.eq");
+      made = comparison(expr, "operator.eq", "operator.eq");
       break;
     case sym::Kind::kNe:
-      made = comparison("operator.ne");
+      made = comparison(expr, "operator.ne", "operator.ne");
       break;
     case sym::Kind::kLt:
-      made = comparison("operator.lt");
+      made = comparison(expr, "operator.lt", "operator.gt");
       break;
     case sym::Kind::kLe:
-      made = comparison("operator.le");
+      made = comparison(expr, "operator.le", "operator.ge");
       break;
     case sym::Kind::kAnd:
       made = folded("operator.and_");

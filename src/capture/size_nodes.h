@@ -40,7 +40,13 @@ class SizeNodes {
   };
   Value node_for(const sym::Expr* expr);
   Node& make(const sym::Expr* expr);
+  struct Term {
+    const sym::Expr* factor;
+    int64_t coefficient;
+  };
+  Value sum(std::span<const Term> terms, int64_t constant);
   Value polynomial(const sym::Expr* expr);
+  Value comparison(const sym::Expr* expr, std::string_view function, std::string_view mirrored);
   Value product(const sym::Expr* expr);
   Value call(std::string_view function, ValueList args);
 

@@ -1,4 +1,6 @@
 // Reverse mode: a level that is the autograd layer, working on wrappers of its own.
+#include <algorithm>
+
 #include "autograd/engine.h"
 #include "autograd/record.h"
 #include "func/level.h"
@@ -88,7 +90,27 @@ bool may_be_alike(SymIntSpan a, SymIntSpan b) {
 
 }  // namespace
 
-std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs) {
+std::function<Value(Args)> Pullback::function() const {
+  return [pull = *this](Args args) {
+    size_t count = 0;
+    while (count < args.size() && args[count].is_tensor()) ++count;
+    const Args rest = args.subspan(count);
+    require(
+        rest.size() <= 2 && std::all_of(rest.begin(), rest.end(), [](const Value& v) { return v.is_bool(); }),
+        "vjp: expected gradients, then up to two bools (retain_graph, create_graph), but got {} arguments of "
+        "which the first {} are tensors",
+        args.size(), count);
+    Tensors gradients;
+    for (const Value& gradient : args.first(count)) gradients.push_back(gradient.to_tensor());
+    const bool retain_graph = rest.empty() || rest[0].to_bool();
+    const std::optional<bool> create_graph =
+        rest.size() < 2 ? std::nullopt : std::optional<bool>(rest[1].to_bool());
+    const Tensors found = pull(gradients, retain_graph, create_graph);
+    return found.size() == 1 ? Value(found[0]) : Value::tuple({found.begin(), found.end()});
+  };
+}
+
+std::pair<Tensors, Pullback> vjp_of(const Fn& f, const Tensors& inputs) {
   Tensors wrapped_inputs, wrapped_results, results;
   {
     LevelEntry entry(make_ref<GradLevel>());
@@ -103,14 +125,17 @@ std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs) {
       results.push_back(box ? box->value : result);
     }
   }
-  Fn pull = [wrapped_inputs, wrapped_results](const Tensors& gradients) {
+  Pullback pull([wrapped_inputs, wrapped_results](const Tensors& gradients, bool retain_graph,
+                                                  std::optional<bool> create_graph) {
     require(gradients.size() == wrapped_results.size(), "vjp: {} gradients for {} results", gradients.size(),
             wrapped_results.size());
     // The tape's tensors are wrappers, also where a layer below the levels calls this.
     LayerStateScope saved;
     layer_state().mask |= layer::kLevels;
+    std::optional<GradModeScope> grad_mode;
+    if (create_graph) grad_mode.emplace(*create_graph);
     autograd::BackwardRun run;
-    run.retain_graph = true;
+    run.retain_graph = retain_graph;
     run.inherit_state = true;
     for (size_t i = 0; i < gradients.size(); ++i) {
       require(!gradients[i].defined() || may_be_alike(gradients[i].sizes(), wrapped_results[i].sizes()),
@@ -126,7 +151,7 @@ std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs) {
       if (!grads[i].defined() && is_differentiable(wrapped_inputs[i].dtype()))
         grads[i] = zeros_like(wrapped_inputs[i]);
     return grads;
-  };
+  });
   return {results, pull};
 }
 

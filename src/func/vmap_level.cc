@@ -85,7 +85,26 @@ Value VmapLevel::wrap_batched(const Operator& op, Args args, const Batched& batc
   return wrapped;
 }
 
-// The functional rule, then a copy into the batch that is written to.
+namespace {
+
+// Whether the operator itself can write to the whole batch: elements depend on elements only, and nothing is
+// broadcast to more than what is written to.
+bool may_write_whole_batch(const Operator& op, const UnwrappedCall& call) {
+  if (!op.has(Traits::kPointwise)) return false;
+  const int64_t rank = logical_rank(call.tensor(0), call.batch_dim(0));
+  for (size_t i = 1; i < call.args().size(); ++i) {
+    const Value& arg = call.args()[i];
+    const int argument = static_cast<int>(i);
+    if (arg.is_tensor() && logical_rank(arg.tensor_ref(), call.batch_dim(argument)) > rank) return false;
+    if (!call.batch_dims(argument).empty()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+// The operator on the whole batch where it can be; else the functional rule, then a copy into the batch that
+// is written to.
 Value VmapLevel::handle_inplace(const Operator& op, Args args) {
   const Operator& functional = op.functional();
   const Tensor& self = args[0].tensor_ref();
@@ -99,6 +118,13 @@ Value VmapLevel::handle_inplace(const Operator& op, Args args) {
         op.name());
   const bool is_view = functional.has(Traits::kView);  // of the very same memory
   const dispatch::InplaceView view(op, args);
+  if (const UnwrappedCall call(op, args, *this); !is_view && may_write_whole_batch(op, call)) {
+    BelowLevel below(*this);
+    pointwise_batch(call);
+    refresh_wrapper(self);
+    view.done();
+    return args[0];
+  }
   Batched batched =
       is_view ? run_rule(functional, args) : run_rule(functional, arguments_to_keep(Ref<Level>(this), args));
   BelowLevel below(*this);

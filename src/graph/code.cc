@@ -2,12 +2,14 @@
 #include "graph/code.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <unordered_map>
 
 #include "graph/value_text.h"
 #include "weft/base/error.h"
+#include "weft/graph/graph_module.h"
 #include "weft/graph/text.h"
 
 namespace weft {
@@ -239,6 +241,7 @@ class CodeWriter {
       else write_statement(node);
     }
     if (body_.empty()) body_ = body_indent_ + "pass\n";
+    if (style_.call_spec) write_trees();
     body_.insert(0, fmt::format("{}{}def forward(self{}){}:\n", style_.heading, style_.indent, parameters_,
                                 result_type_));
     return std::move(body_);
@@ -249,9 +252,14 @@ class CodeWriter {
 
   void write_parameter(const Node& node) {
     const std::string target = node.target().to_string();
-    parameters_ += ", " + target;
-    append_annotation(parameters_, node);
-    if (!node.args().empty()) {
+    if (style_.call_spec) {
+      leaves_.push_back(target);
+      append_annotation(leaves_.back(), node);
+    } else {
+      parameters_ += ", " + target;
+      append_annotation(parameters_, node);
+    }
+    if (!node.args().empty() && !style_.call_spec) {
       parameters_ += " = ";
       append_code(parameters_, node.args()[0]);
     }
@@ -260,15 +268,31 @@ class CodeWriter {
     if (raw != node.name()) body_ += fmt::format("{}{} = {}\n", body_indent_, node.name(), raw);
   }
 
+  // Annotations of leaves stand in a line of their own: Python has none for names that are assigned together.
+  void write_trees() {
+    const std::vector<std::string>& names = style_.call_spec->argument_names;
+    for (const std::string& name : names) parameters_ += ", " + name;
+    if (leaves_.empty()) return;
+    std::string annotated, bare;
+    for (const std::string& leaf : leaves_) {
+      const size_t colon = leaf.find(':');
+      if (colon != std::string::npos) annotated += leaf + "; ";
+      bare += leaf.substr(0, colon) + ", ";
+    }
+    if (!annotated.empty()) annotated = fmt::format("{}{}\n\n", body_indent_, annotated);
+    body_.insert(0, fmt::format("{}{}{}= fx_pytree.tree_flatten_spec([{}], self._in_spec)\n", annotated,
+                                body_indent_, bare, fmt::join(names, ", ")));
+  }
+
   void write_return(const Node& node) {
     if (const NodeMeta* meta = node.meta_or_null(); meta && !meta->type.empty()) {
       result_type_ = " -> ";
       append_type(result_type_, meta->type);
     }
     body_ += body_indent_;
-    body_ += "return ";
+    body_ += style_.call_spec ? "return pytree.tree_unflatten(" : "return ";
     append_code(body_, node.returned());
-    body_ += '\n';
+    body_ += style_.call_spec ? ", self._out_spec)\n" : "\n";
   }
 
   void write_statement(const Node& node) {
@@ -321,6 +345,7 @@ class CodeWriter {
   LastUses last_uses_;
   const std::string body_indent_;
   std::string parameters_, body_, result_type_;
+  std::vector<std::string> leaves_;    // of parameters that are trees, with their annotations
   std::optional<std::string> source_;  // of the last call
   std::string comment_;
 };
@@ -351,13 +376,19 @@ std::string value_annotation(const Value& value, bool strides, bool devices) {
   return symbolic ? "Sym(" + value.to_string() + ")" : "";
 }
 
-std::string readable(const Graph& graph, std::string_view class_name, const ReadableOptions& options) {
+std::string readable_code(const Graph& graph, std::string_view class_name, const ReadableOptions& options,
+                          const CallSpec* call_spec) {
   const std::string heading = fmt::format("class {}(torch.nn.Module):\n", class_name);
   return function_code(graph, {.heading = heading,
                                .indent = "    ",
                                .verbose = true,
                                .strides = options.strides,
-                               .devices = options.devices});
+                               .devices = options.devices,
+                               .call_spec = call_spec});
+}
+
+std::string readable(const Graph& graph, std::string_view class_name, const ReadableOptions& options) {
+  return readable_code(graph, class_name, options, nullptr);
 }
 
 }  // namespace weft

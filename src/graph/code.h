@@ -1,8 +1,11 @@
 #pragma once
 
 #include "weft/graph/graph.h"
+#include "weft/graph/text.h"
 
 namespace weft {
+
+struct CallSpec;
 
 // A way to write a graph as a Python function: PyTorch's, plain or with what is known of each value.
 struct CodeStyle {
@@ -12,10 +15,16 @@ struct CodeStyle {
   // were made.
   bool verbose = false;
   bool strides = false, devices = false;  // only with `verbose`
+  // Of a function over trees: its parameters are taken apart first, and the result is put together.
+  const CallSpec* call_spec = nullptr;
 };
 
 // The heading, "def forward(self, x):" and the lines after it, each with its end.
 std::string function_code(const Graph& graph, const CodeStyle& style);
+
+// readable() of a graph, with its call spec where there is one.
+std::string readable_code(const Graph& graph, std::string_view class_name, const ReadableOptions& options,
+                          const CallSpec* call_spec);
 
 // `f32[s0, 4]`, `Sym(s0*4)`; empty for what PyTorch gives no annotation. With strides and devices:
 // `f32[s0, 4][4, 1]cpu`.

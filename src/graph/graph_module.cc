@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "graph/change_watch.h"
+#include "graph/code.h"
 #include "graph/program.h"
 #include "graph/uncallable.h"
 #include "weft/autograd/autograd.h"
@@ -18,6 +19,7 @@ struct GraphModule::Body {
   Graph graph;
   std::optional<CallSpec> call_spec;
   Dict traced_inputs;
+  const nn::ModuleState* own = nullptr;  // made for this graph; modules made by `over` have another one
   // What the last call ran, with the tensors of which module, and the graph's version then. Modules made by
   // `over` share a graph.
   std::mutex mutex;
@@ -147,6 +149,7 @@ std::vector<std::string> named_paths(const Graph& graph) {
 GraphModule::GraphModule(Graph graph, std::string class_name) : body_(std::make_shared<Body>()) {
   body_->graph = std::move(graph);
   state()->class_name = std::move(class_name);
+  body_->own = state().get();
   if (detail::graph_probe) detail::graph_probe(body_->graph);
 }
 
@@ -255,7 +258,9 @@ void drop_unused(nn::ModuleState& state, const std::string& prefix, const Paths&
     if (is_used(child.name)) return false;
     std::string inside = prefix + child.name + ".";
     bool leads_on = used.contains(inside);
-    if (leads_on) drop_unused(*child.state, inside, used);
+    // A module with code may be somebody else's too, and needs all that it has.
+    const bool has_code = child.callable && !is_uncallable(*child.callable);
+    if (leads_on && !has_code) drop_unused(*child.state, inside, used);
     return !leads_on;
   });
 }
@@ -266,6 +271,8 @@ void GraphModule::delete_unused_attributes() const {
   drop_unused(*state(), "", with_prefixes(named_paths(body_->graph)));
   state()->note_change();
 }
+
+bool GraphModule::owns_attributes() const noexcept { return body_->own == state().get(); }
 
 const std::optional<CallSpec>& GraphModule::call_spec() const noexcept { return body_->call_spec; }
 void GraphModule::set_call_spec(CallSpec spec) const { body_->call_spec = std::move(spec); }
@@ -346,7 +353,10 @@ std::optional<GraphModule> graph_module_in(const Value& value) {
   return held->module;
 }
 
-std::string GraphModule::code() const { return body_->graph.code(); }
+std::string GraphModule::code() const {
+  if (!body_->call_spec) return body_->graph.code();
+  return function_code(body_->graph, {.heading = "\n\n\n", .call_spec = &*body_->call_spec}) + "    ";
+}
 
 // --- copies ----------------------------------------------------------------------------------------------
 
@@ -380,24 +390,39 @@ Tensor copy_tensor(const Tensor& tensor, Twins& twins) {
   return twin;
 }
 
-std::shared_ptr<nn::ModuleState> copy_state(const nn::ModuleState& state, Twins& twins) {
+// Modules of C++ keep the tensors they were made with: there are no copies of them.
+bool is_code(const nn::ModuleState::Child& child) {
+  return child.callable && !is_uncallable(*child.callable) &&
+         !graph_module_in(Value(Ref<ValueObject>(child.callable)));
+}
+
+bool has_code(const nn::ModuleState& state) {
+  return std::any_of(state.children.begin(), state.children.end(), [](const nn::ModuleState::Child& child) {
+    return is_code(child) || has_code(*child.state);
+  });
+}
+
+enum class CodeCopies { kRefuse, kShare };
+
+std::shared_ptr<nn::ModuleState> copy_state(const nn::ModuleState& state, Twins& twins, CodeCopies code) {
   auto copy = std::make_shared<nn::ModuleState>(state);
   for (auto& entry : copy->parameters) entry.second = copy_tensor(entry.second, twins);
   for (auto& entry : copy->buffers) entry.tensor = copy_tensor(entry.tensor, twins);
   for (auto& entry : copy->attributes)
     if (entry.second.is_tensor()) entry.second = copy_tensor(entry.second.to_tensor(), twins);
   for (nn::ModuleState::Child& child : copy->children) {
-    Value held = Ref<ValueObject>(child.callable);
-    if (std::optional<GraphModule> module = graph_module_in(held)) {
+    std::optional<GraphModule> module = graph_module_in(Value(Ref<ValueObject>(child.callable)));
+    if (code == CodeCopies::kShare && (is_code(child) || (module && has_code(*child.state)))) continue;
+    if (module) {
       GraphModule inner = module->deep_copy();
       child.state = inner.state();
       child.callable = inner.callable();
     } else {
-      require(!child.callable || is_uncallable(*child.callable),
+      require(!is_code(child),
               "deep_copy: '{}' is a {}, whose code keeps its own tensors; only graph modules "
               "without called C++ modules can be copied",
               child.name, child.state->class_name);
-      child.state = copy_state(*child.state, twins);
+      child.state = copy_state(*child.state, twins, code);
     }
   }
   return copy;
@@ -405,10 +430,25 @@ std::shared_ptr<nn::ModuleState> copy_state(const nn::ModuleState& state, Twins&
 
 }  // namespace
 
+void GraphModule::copy_attributes(const nn::Module& from) const {
+  nn::Module missing;
+  std::vector<std::string> paths;
+  for (const std::string& path : named_paths(body_->graph)) {
+    if (try_find(path) || missing.try_find(path)) continue;
+    from.find(path);  // an error that says what is there instead
+    share(*from.state(), *missing.state(), path);
+    paths.push_back(path);
+  }
+  Twins twins;
+  const auto copies = copy_state(*missing.state(), twins, CodeCopies::kShare);
+  for (const std::string& path : paths) share(*copies, *state(), path);
+  if (!paths.empty()) state()->note_change();
+}
+
 GraphModule GraphModule::deep_copy() const {
   Twins twins;
   GraphModule copy(body_->graph.copy());
-  *copy.state() = *copy_state(*state(), twins);
+  *copy.state() = *copy_state(*state(), twins, CodeCopies::kRefuse);
   copy.body_->call_spec = body_->call_spec;
   copy.body_->traced_inputs = body_->traced_inputs;
   return copy;

@@ -3,6 +3,8 @@
 
 #include "graph/value_reader.h"
 #include "graph/value_text.h"
+#include "weft/base/error.h"
+#include "weft/graph/graph_module.h"
 #include "weft/graph/parse.h"
 
 namespace weft {
@@ -25,11 +27,14 @@ class CodeReader {
     read_heading();
     read_parameters();
     read_result_type();
+    read_leaves();
     read_renamed_parameters();
     make_placeholders();
     while (next_line()) read_statement();
     return std::move(graph_);
   }
+  // The parameters, where they are trees and the graph's placeholders their leaves.
+  const std::optional<std::vector<std::string>>& tree_arguments() const { return tree_arguments_; }
 
  private:
   struct Parameter {
@@ -49,6 +54,7 @@ class CodeReader {
       in_.skip_line();
       in_.skip_layout();
     }
+    heading_indent_ = indentation();
     if (!in_.accept_word("def")) in_.fail_expected("'def'");
     in_.skip_spaces();
     if (in_.identifier().empty()) in_.fail_expected("the name of the function");
@@ -73,6 +79,7 @@ class CodeReader {
   void read_parameter() {
     Parameter parameter;
     parameter.place = in_.place();
+    check_order();
     while (in_.peek() == '*') in_.expect("*");
     parameter.name = in_.identifier();
     if (parameter.name.empty()) in_.fail_expected("the name of a parameter");
@@ -81,13 +88,34 @@ class CodeReader {
     if (in_.accept(":")) parameter.type = read_type(",)=\n");
     in_.skip_layout();
     if (in_.accept("=")) {
+      if (parameter.target != parameter.name)
+        in_.fail_at(parameter.place, "expected no default: '{}' takes what is left", parameter.target);
       in_.skip_layout();
       parameter.default_value = values_.read();
     }
+    check_default(parameter);
     if (!by_name_.emplace(parameter.name, parameters_.size()).second)
       in_.fail_at(parameter.place, "expected a new name, but there is a parameter '{}' already",
                   parameter.name);
     parameters_.push_back(std::move(parameter));
+  }
+
+  // What Python allows where: `*args` once, `**kwargs` last.
+  void check_order() {
+    if (has_keyword_rest_) in_.fail_expected("')', since nothing comes after a parameter with '**'");
+    if (!in_.starts_with("*")) return;
+    if (in_.starts_with("***")) in_.fail_expected("one or two stars before a parameter");
+    bool& has = in_.starts_with("**") ? has_keyword_rest_ : has_rest_;
+    if (has) in_.fail_expected("a parameter without '*', since there is one with it already");
+    has = true;
+  }
+
+  // After a default all have one, up to a `*args`: what comes then is given by name.
+  void check_default(const Parameter& parameter) {
+    if (parameter.default_value) has_default_ = true;
+    else if (has_default_ && !has_rest_ && !has_keyword_rest_)
+      in_.fail_at(parameter.place, "expected '{}' to have a default, since a parameter before it has one",
+                  parameter.name);
   }
 
   // Up to one of the signs that end it, outside of brackets.
@@ -114,6 +142,71 @@ class CodeReader {
     in_.skip_spaces();
     in_.expect(":");
     end_line();
+  }
+
+  // `a_1, a_2, b_1, = fx_pytree.tree_flatten_spec([a, b], self._in_spec)`: the parameters are trees. Types of
+  // the leaves, `a_1 : T; b_1 : T; `, may stand before it.
+  void read_leaves() {
+    if (!next_line()) return;
+    const size_t begin = in_.place();
+    std::unordered_map<std::string_view, std::string> types;
+    if (!read_leaf_types(types)) in_.go_to(begin);
+    else if (!next_line()) in_.fail_expected("the line that takes the arguments apart");
+    std::vector<Parameter> leaves;
+    while (leaves.empty() || !in_.accept("=")) {
+      const size_t place = in_.place();
+      const std::string_view name = in_.identifier();
+      in_.skip_spaces();
+      if (name.empty() || !in_.accept(",")) {
+        if (!types.empty() || !leaves.empty()) in_.fail_expected("the name of a leaf and ','");
+        return in_.go_to(begin);
+      }
+      in_.skip_spaces();
+      leaves.push_back({name, name, place, std::move(types[name]), std::nullopt});
+    }
+    read_flattened();
+    by_name_.clear();
+    for (size_t i = 0; i < leaves.size(); ++i)
+      if (!by_name_.emplace(leaves[i].name, i).second)
+        in_.fail_at(leaves[i].place, "expected a new name, but there is a leaf '{}' already", leaves[i].name);
+    make_trees();
+    parameters_ = std::move(leaves);
+    end_line();
+  }
+
+  // False where it is another line.
+  bool read_leaf_types(std::unordered_map<std::string_view, std::string>& types) {
+    while (!in_.at_line_end()) {
+      const std::string_view name = in_.identifier();
+      in_.skip_spaces();
+      if (name.empty() || !in_.accept(":")) return false;
+      std::string type = read_type(";=\n");
+      in_.skip_spaces();
+      if (!in_.accept(";")) return false;
+      types[name] = std::move(type);
+      in_.skip_spaces();
+    }
+    return true;
+  }
+
+  void read_flattened() {
+    in_.skip_spaces();
+    in_.expect("fx_pytree.tree_flatten_spec([");
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (i > 0) in_.expect(", ");
+      if (!in_.accept_word(parameters_[i].name))
+        in_.fail_expected(fmt::format("the parameter '{}'", parameters_[i].name));
+    }
+    in_.expect("], self._in_spec)");
+  }
+
+  void make_trees() {
+    tree_arguments_.emplace();
+    for (const Parameter& parameter : parameters_) {
+      if (parameter.target != parameter.name || parameter.default_value || !parameter.type.empty())
+        in_.fail_at(parameter.place, "expected a parameter that is a tree to have a name only");
+      tree_arguments_->emplace_back(parameter.name);
+    }
   }
 
   // Lines like `y = x` right after the heading, where x is a parameter.
@@ -151,9 +244,21 @@ class CodeReader {
   bool next_line() {
     in_.skip_layout();
     if (in_.at_end()) return false;
-    if (in_.at_line_start()) in_.fail_expected("a statement that is indented");
+    const std::string_view indent = indentation();
+    if (indent.size() <= heading_indent_.size() || !indent.starts_with(heading_indent_))
+      in_.fail_expected("a statement that is indented");
+    if (!body_indent_) body_indent_ = indent;
+    if (indent != *body_indent_)
+      in_.fail_expected(
+          fmt::format("a statement that is indented like the first one, by {}", body_indent_->size()));
     if (has_returned_) in_.fail_expected("nothing after the return");
     return true;
+  }
+
+  // What stands before the cursor on its line.
+  std::string_view indentation() const {
+    const size_t begin = in_.text().substr(0, in_.place()).rfind('\n') + 1;  // 0 in the first line
+    return in_.text().substr(begin, in_.place() - begin);
   }
 
   void end_line() {
@@ -183,10 +288,32 @@ class CodeReader {
 
   void read_return() {
     in_.skip_spaces();
-    Node& node = graph_.output(values_.read());
+    constexpr std::string_view kUnflatten = "pytree.tree_unflatten(";
+    const bool gives_tree = in_.accept(kUnflatten);
+    if (tree_arguments_ && !gives_tree) in_.fail_expected(fmt::format("'{}'", kUnflatten));
+    const size_t place = in_.place();
+    Value result = values_.read();
+    if (gives_tree) {
+      if (!result.is_list()) in_.fail_at(place, "expected a list of the result's leaves");
+      in_.expect(", self._out_spec)");
+      if (!tree_arguments_) take_trees_without_leaves();
+    }
+    Node& node = graph_.output(std::move(result));
     if (!result_type_.empty()) node.meta().type = result_type_;
     has_returned_ = true;
     end_line();
+  }
+
+  // The arguments of a function that takes trees are no placeholders, even if there is no leaf.
+  void take_trees_without_leaves() {
+    make_trees();
+    for (const Parameter& parameter : parameters_) {
+      Node& node = *values_.find(parameter.name);
+      if (!node.users().empty())
+        in_.fail_at(parameter.place, "expected '{}' to be taken apart by fx_pytree.tree_flatten_spec",
+                    parameter.name);
+      graph_.erase(node);
+    }
   }
 
   // `;  x = y = None`
@@ -395,11 +522,36 @@ class CodeReader {
   std::vector<Parameter> parameters_;
   std::unordered_map<std::string_view, size_t> by_name_;
   std::string result_type_;
+  std::string_view heading_indent_;
+  std::optional<std::string_view> body_indent_;
+  std::optional<std::vector<std::string>> tree_arguments_;
   bool has_returned_ = false;
+  bool has_rest_ = false, has_keyword_rest_ = false, has_default_ = false;  // of the parameters so far
 };
 
 }  // namespace
 
 Graph parse_code(std::string_view text) { return CodeReader(text).run(); }
+
+GraphModule parse_module(std::string_view text, TreeSpec arguments, TreeSpec result) {
+  CodeReader reader(text);
+  Graph graph = reader.run();
+  require(reader.tree_arguments().has_value(),
+          "parse_module: the arguments in this code are no trees (there is no pytree.tree_unflatten); use "
+          "parse_code");
+  const std::vector<std::string>& names = *reader.tree_arguments();
+  const size_t leaves = graph.placeholders().size();
+  require(arguments.children().size() == names.size() && arguments.num_leaves() == leaves,
+          "parse_module: the code takes {} arguments of {} leaves, but the trees given for them are {} of {}",
+          names.size(), leaves, arguments.children().size(), arguments.num_leaves());
+  require(graph.output_node() != nullptr, "parse_module: the code returns nothing");
+  const size_t results = graph.output_node()->returned().elements().size();
+  require(result.num_leaves() == results,
+          "parse_module: the code gives {} leaves, but the tree given for its result has {}", results,
+          result.num_leaves());
+  GraphModule module(std::move(graph));
+  module.set_call_spec({names, std::move(arguments), std::move(result)});
+  return module;
+}
 
 }  // namespace weft

@@ -1,4 +1,6 @@
 // Reads the text that quoted_text() writes.
+#include <charconv>
+
 #include "graph/value_reader.h"
 #include "weft/graph/parse.h"
 
@@ -20,10 +22,19 @@ class GraphReader {
       else read_node();
       end_line();
     }
+    for (const UserCount& said : user_counts_)
+      if (const size_t users = said.node->users().size(); users != said.count)
+        in_.fail_at(said.place, "expected [num_users={}]: that many nodes use '{}'", users,
+                    said.node->name());
     return std::move(graph_);
   }
 
  private:
+  struct UserCount {
+    const Node* node;
+    size_t count, place;
+  };
+
   void end_line() {
     in_.skip_spaces();
     if (!in_.at_line_end()) in_.fail_expected("the end of the line");
@@ -48,6 +59,7 @@ class GraphReader {
     const std::string_view name = in_.identifier();
     if (name.empty()) in_.fail_expected("the name of a node after %");
     in_.skip_spaces();
+    users_.reset();
     std::string type = in_.accept(":") ? read_type() : "";
     in_.skip_spaces();
     in_.expect("=");
@@ -59,6 +71,7 @@ class GraphReader {
     if (in_.accept("(")) read_arguments(kind, args, kwargs);
     Node& node = add(kind, std::move(target), std::move(args), kwargs.take(), name, place);
     if (!type.empty()) node.meta().type = std::move(type);
+    if (users_) user_counts_.push_back({&node, users_->count, users_->place});
   }
 
   // `TYPE [num_users=N]`, each of which may be missing.
@@ -68,11 +81,17 @@ class GraphReader {
     if (in_.at_string()) type = in_.string_literal();
     else if (in_.peek() != '[') type = read_plain_type();
     in_.skip_spaces();
-    if (!in_.accept("[")) return type;
+    users_ = UserCount{nullptr, 0, in_.place()};
+    if (!in_.accept("[")) {
+      users_.reset();
+      return type;
+    }
     in_.expect("num_users=");
-    size_t digits = 0;
-    for (; in_.peek() >= '0' && in_.peek() <= '9'; ++digits) in_.go_to(in_.place() + 1);
-    if (digits == 0) in_.fail_expected("the number of users");
+    const std::string_view rest = in_.text().substr(in_.place());
+    const std::from_chars_result read =
+        std::from_chars(rest.data(), rest.data() + rest.size(), users_->count);
+    if (read.ec != std::errc()) in_.fail_expected("the number of users");
+    in_.go_to(in_.place() + static_cast<size_t>(read.ptr - rest.data()));
     in_.expect("]");
     return type;
   }
@@ -167,6 +186,8 @@ class GraphReader {
   TextReader in_;
   ValueReader values_;
   Graph graph_;
+  std::optional<UserCount> users_;  // of the node that is read
+  std::vector<UserCount> user_counts_;
   bool has_output_ = false;
 };
 

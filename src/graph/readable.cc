@@ -1,5 +1,5 @@
+#include "graph/code.h"
 #include "weft/graph/graph_module.h"
-#include "weft/graph/text.h"
 
 namespace weft {
 namespace {
@@ -18,7 +18,8 @@ void append_indented(std::string& out, std::string_view text, size_t spaces) {
 // The classes of graph modules inside a module stand in its own, under the names of the children.
 void append_module(std::string& out, const GraphModule& module, std::string_view class_name, size_t indent,
                    const ReadableOptions& options) {
-  append_indented(out, readable(module.graph(), class_name, options), indent);
+  const std::optional<CallSpec>& spec = module.call_spec();
+  append_indented(out, readable_code(module.graph(), class_name, options, spec ? &*spec : nullptr), indent);
   for (const nn::ModuleState::Child& child : module.state()->children) {
     std::optional<GraphModule> inner;
     if (child.callable) inner = graph_module_in(Value(Ref<ValueObject>(child.callable)));

@@ -3,6 +3,7 @@
 
 #include "graph/node_index.h"
 #include "weft/base/error.h"
+#include "weft/graph/graph_module.h"
 #include "weft/graph/pattern.h"
 
 namespace weft {
@@ -179,6 +180,22 @@ std::vector<Replacement> replace_pattern(Graph& graph, const Graph& pattern,
     made = make_replacement(match);
     return made;
   });
+}
+
+std::vector<Replacement> replace_pattern(const GraphModule& module, const Graph& pattern,
+                                         const GraphModule& replacement, const MatchOptions& options) {
+  for (const Node& node : replacement.graph()) {
+    if (node.kind() != NodeKind::kGetAttr && node.kind() != NodeKind::kCallModule) continue;
+    const std::string path = node.target().to_string();
+    require(module.try_find(path) || replacement.try_find(path),
+            "replace_pattern: the replacement's {} '{}' names '{}', which neither the replacement nor the "
+            "module has; give it to one of them (set_attribute)",
+            kind_name(node.kind()), node.name(), path);
+  }
+  std::vector<Replacement> done = replace_pattern(module.graph(), pattern, replacement.graph(), options);
+  module.copy_attributes(replacement);
+  if (module.owns_attributes()) module.delete_unused_attributes();
+  return done;
 }
 
 }  // namespace weft

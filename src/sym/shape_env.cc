@@ -18,10 +18,22 @@ using sym::Type;
 using sym::ValueRange;
 
 namespace sym {
+namespace {
+
+// One of weft's own files, by the name that the compiler was given: where they ask tells the user nothing.
+bool is_own_file(std::string_view file) {
+  constexpr std::string_view kThis = __FILE__, kName = "sym/shape_env.cc";
+  static_assert(kThis.ends_with(kName));
+  return file.starts_with(kThis.substr(0, kThis.size() - kName.size())) ||
+         file.find("include/weft/") != std::string_view::npos;
+}
+
+}  // namespace
 
 std::string Location::to_string() const {
   const SourceFrame user = trace.user_frame();
-  return user.line == 0 && line != 0 ? fmt::format("{}:{}", file, line) : user.place();
+  const bool is_better = user.line == 0 && line != 0 && !is_own_file(file);
+  return is_better ? fmt::format("{}:{}", file, line) : user.place();
 }
 
 }  // namespace sym

@@ -8,7 +8,9 @@
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
 #include "weft/core/from_data.h"
+#include "weft/func/control_flow.h"
 #include "weft/func/functionalize.h"
+#include "weft/graph/parse.h"
 #include "weft/graph/text.h"
 #include "weft/nn/layers.h"
 #include "weft/ops/layers.h"
@@ -54,13 +56,76 @@ TEST(MakeGraph, TakesTreesAndGivesThem) {
   };
   std::vector<Tensor> xs{randn({2}), randn({2})};
   std::map<std::string, Tensor> m{{"a", randn({2})}, {"b", randn({2})}};
-  GraphModule g = make_graph(f)(xs, m);
+  GraphModule g = make_graph(f, {.arg_names = "xs, m"})(xs, m);
   EXPECT_EQ(g.graph().placeholders().size(), 4u);
+  EXPECT_EQ(g.code(), R"(
+
+
+def forward(self, xs, m):
+    xs_1, xs_2, m_1, m_2, = fx_pytree.tree_flatten_spec([xs, m], self._in_spec)
+    add = torch.ops.aten.add.Tensor(xs_1, m_2);  xs_1 = m_2 = None
+    return pytree.tree_unflatten([add, xs_2], self._out_spec)
+    )");
+  EXPECT_EQ(readable(g), R"(class GraphModule(torch.nn.Module):
+    def forward(self, xs, m):
+        xs_1: "f32[2]"; xs_2: "f32[2]"; m_1: "f32[2]"; m_2: "f32[2]"; 
+
+        xs_1, xs_2, m_1, m_2, = fx_pytree.tree_flatten_spec([xs, m], self._in_spec)
+        # No stacktrace found for following nodes
+        add: "f32[2]" = torch.ops.aten.add.Tensor(xs_1, m_2);  xs_1 = m_2 = None
+        return pytree.tree_unflatten([add, xs_2], self._out_spec)
+)");
+  const CallSpec& spec = *g.call_spec();
+  GraphModule read = parse_module(g.code(), spec.arguments, spec.result);
+  expect_equal(from_value<std::map<std::string, std::vector<Tensor>>>(read.call({to_value(xs), to_value(m)}))
+                   .at("r")[0],
+               xs[0] + m.at("b"));
   Value result = g.call({to_value(xs), to_value(m)});
   auto typed = from_value<std::map<std::string, std::vector<Tensor>>>(result);
   expect_equal(typed.at("r")[0], xs[0] + m.at("b"));
   EXPECT_TRUE(typed.at("r")[1].is_same(xs[1]));
   EXPECT_ERROR(g.call({to_value(xs), to_value(xs)}), "expected");
+}
+
+// What PyTorch writes for the same predicates.
+TEST(MakeGraph, ComparesSizesAsTheProgramDid) {
+  auto captured = [](std::function<SymBool(const SymInt&, const SymInt&)> predicate) {
+    auto f = [&](const Tensor& x) {
+      auto plus = [](const Tensor& t) { return t + 1; };
+      auto minus = [](const Tensor& t) { return t - 1; };
+      return func::cond(predicate(x.size(0), x.size(1)), plus, minus, x);
+    };
+    return make_graph(f, {.mode = CaptureMode::kSymbolic})(randn({6, 3})).code();
+  };
+  using Size = const SymInt&;
+  EXPECT_THAT(captured([](Size a, Size) { return a > 4; }), HasSubstr("    gt = sym_size_int > 4"));
+  EXPECT_THAT(captured([](Size a, Size) { return a < 4; }), HasSubstr("    lt = sym_size_int < 4"));
+  EXPECT_THAT(captured([](Size a, Size) { return a >= 4; }), HasSubstr("    ge = sym_size_int >= 4"));
+  EXPECT_THAT(captured([](Size a, Size) { return a <= 4; }), HasSubstr("    le = sym_size_int <= 4"));
+  EXPECT_THAT(captured([](Size a, Size) { return a == 4; }), HasSubstr("    eq = sym_size_int == 4"));
+  EXPECT_THAT(captured([](Size a, Size) { return a != 4; }), HasSubstr("    ne = sym_size_int != 4"));
+  EXPECT_THAT(captured([](Size a, Size) { return 4 < a; }), HasSubstr("    gt = sym_size_int > 4"));
+  EXPECT_THAT(captured([](Size a, Size b) { return a < b; }),
+              HasSubstr("    lt = sym_size_int < sym_size_int_1"));
+  EXPECT_THAT(captured([](Size a, Size b) { return a + 1 < b * 2; }), HasSubstr("    lt = add < mul"));
+}
+
+TEST(MakeGraph, WritesUnderVmapAreOneOperator) {
+  auto operators = [](auto f, auto... args) {
+    std::vector<std::string> names;
+    const GraphModule g = make_graph(func::functionalize(f))(args...);
+    for (const Node& node : g.graph())
+      if (node.target().op()) names.push_back(node.target().op()->schema().name);
+    return names;
+  };
+  const Tensor x = randn({3, 2});
+  EXPECT_THAT(operators(func::vmap([](const Tensor& a) { return a.clone().add_(1); }), x),
+              ::testing::ElementsAre("clone", "add"));
+  auto sum = [](const Tensor& a, const Tensor& b) { return a.clone().add_(b); };
+  EXPECT_THAT(operators(func::vmap(sum, {.in_dims = {0, func::kNoDim}}), x, randn({2})),
+              ::testing::ElementsAre("clone", "add"));
+  EXPECT_THAT(operators(func::vmap(sum, {.in_dims = {0, 1}}), x, randn({2, 3})),
+              ::testing::ElementsAre("clone", "permute", "add"));
 }
 
 TEST(MakeGraph, LiftsConstants) {

@@ -97,6 +97,25 @@ TEST(FuncVjp, PullsSeveralTimes) {
   EXPECT_TRUE(close(pull({vec({0, 1})})[0], vec({0, std::cos(1.0)})));
 }
 
+TEST(FuncVjp, KeepsTheTapeAndRecordsAsAsked) {
+  auto f = [](const Tensor& x) { return (x * x * x).sum(); };
+  const Tensor x = vec({1, 2}).set_requires_grad(), one = ones({}, kFloat64);
+  auto [out, pull] = func::vjp(f, {x});
+  EXPECT_TRUE(pull({one})[0].requires_grad());
+  EXPECT_FALSE(pull({one}, true, false)[0].requires_grad());
+  {
+    NoGrad no_grad;
+    EXPECT_FALSE(pull({one})[0].requires_grad());
+    EXPECT_TRUE(pull({one}, true, true)[0].requires_grad());
+  }
+  const std::function<Value(Args)> over_values = pull.function();
+  EXPECT_TRUE(close(over_values(ValueList{one, true, false}).to_tensor(), vec({3, 12})));
+  EXPECT_ERROR(over_values(ValueList{one, 1}),
+               "expected gradients, then up to two bools (retain_graph, create_graph)");
+  EXPECT_TRUE(close(pull({one}, false)[0], vec({3, 12})));
+  EXPECT_ERROR(pull({one}), "second time");
+}
+
 // <w, J v> from forward mode must be <J^T w, v> from reverse mode.
 TEST(FuncJvp, IsTheTransposeOfTheVjp) {
   auto f = [](const Tensor& x) { return exp(x) * sin(x) / (x * x + 1) + tanh(x).sum(); };

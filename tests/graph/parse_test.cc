@@ -328,6 +328,154 @@ TEST(ParseCode, ErrorsNamePlaceAndWhatWasExpected) {
   EXPECT_ERROR(body("    return \x01"), "expected a value but found the byte 0x01");
 }
 
+TEST(ParseCode, ParametersAreInTheOrderThatPythonHas) {
+  auto heading = [](std::string_view parameters) {
+    return parse_code(fmt::format("def forward(self, {}):\n    pass", parameters));
+  };
+  EXPECT_EQ(heading("a, b = 1, *c, d, e = 2, f, **g").placeholders().size(), 7u);
+  EXPECT_ERROR_TYPE(
+      FormatError, heading("*a, *b"),
+      "line 1, column 23: expected a parameter without '*', since there is one with it already");
+  EXPECT_ERROR(heading("**a, b"), "column 24: expected ')', since nothing comes after a parameter with '**'");
+  EXPECT_ERROR(heading("**a, **b"), "column 24: expected ')'");
+  EXPECT_ERROR(heading("**a, *b"), "column 24: expected ')'");
+  EXPECT_ERROR(heading("***a"), "column 19: expected one or two stars before a parameter");
+  EXPECT_ERROR(heading("a = 1, b"),
+               "column 26: expected 'b' to have a default, since a parameter before it has one");
+  EXPECT_ERROR(heading("*a = 1"), "column 19: expected no default: '*a' takes what is left");
+  EXPECT_ERROR(heading("**a = {}"), "column 19: expected no default: '**a' takes what is left");
+}
+
+TEST(ParseCode, StatementsAreIndentedAlike) {
+  EXPECT_EQ(parse_code("def f(self, x):\n  y = -x\n# a comment\n\n      # another\n  return y\n ").size(),
+            3u);
+  EXPECT_EQ(parse_code("class A:\n  def f(self, x):\n    y = -x\n    return y").size(), 3u);
+  EXPECT_EQ(parse_code("def f(self, x):\n  y = self.f(x,\nx)\n  return y").size(), 3u);
+  EXPECT_ERROR_TYPE(
+      FormatError, parse_code("def f(self, x):\n    y = -x\n      z = -y\n    return z"),
+      "line 3, column 7: expected a statement that is indented like the first one, by 4 but found 'z'");
+  EXPECT_ERROR(
+      parse_code("def f(self, x):\n    y = -x\n  return y"),
+      "line 3, column 3: expected a statement that is indented like the first one, by 4 but found 'return'");
+  EXPECT_ERROR(parse_code("def f(self, x):\n    y = -x\n\treturn y"),
+               "line 3, column 2: expected a statement");
+  EXPECT_ERROR(parse_code("class A:\n  def f(self, x):\n  return x"),
+               "line 3, column 3: expected a statement that is indented but found 'return'");
+}
+
+// --- functions over trees --------------------------------------------------------------------------------
+
+// def forward(self, d, n): d is {"a": x, "b": [y, z]}
+GraphModule with_trees() {
+  Graph graph;
+  Node &x = graph.placeholder("d_1"), &y = graph.placeholder("d_2");
+  graph.placeholder("d_3");
+  graph.placeholder("n_1");
+  Node& add = graph.call(op("aten::add.Tensor"), {v(x), v(y)});
+  graph.output(Value::list({v(add), v(x)}));
+  GraphModule module(std::move(graph));
+  const TreeSpec dict = TreeSpec::dict({"a", "b"}, {TreeSpec(), TreeSpec::list({TreeSpec(), TreeSpec()})});
+  module.set_call_spec({{"d", "n"},
+                        TreeSpec::tuple({dict, TreeSpec()}),
+                        TreeSpec::dict({"s", "t"}, {TreeSpec(), TreeSpec()})});
+  return module;
+}
+
+void expect_reads_back(const GraphModule& module) {
+  const CallSpec& spec = *module.call_spec();
+  const GraphModule read = parse_module(module.code(), spec.arguments, spec.result);
+  EXPECT_EQ(difference(module.graph(), read.graph()), "");
+  EXPECT_EQ(read.code(), module.code());
+  ASSERT_TRUE(read.call_spec());
+  EXPECT_EQ(read.call_spec()->argument_names, spec.argument_names);
+  EXPECT_EQ(read.call_spec()->arguments, spec.arguments);
+  EXPECT_EQ(read.call_spec()->result, spec.result);
+  EXPECT_EQ(difference(module.graph(), parse_code(module.code())), "");
+}
+
+TEST(ParseModule, ReadsWhatTakesTreesApart) {
+  const GraphModule module = with_trees();
+  EXPECT_EQ(module.code(), R"(
+
+
+def forward(self, d, n):
+    d_1, d_2, d_3, n_1, = fx_pytree.tree_flatten_spec([d, n], self._in_spec)
+    add = torch.ops.aten.add.Tensor(d_1, d_2);  d_2 = None
+    return pytree.tree_unflatten([add, d_1], self._out_spec)
+    )");
+  expect_reads_back(module);
+  const CallSpec& spec = *module.call_spec();
+  const GraphModule read = parse_module(module.code(), spec.arguments, spec.result);
+  const Tensor x = from_data<float>({1, 2}), y = from_data<float>({3, 4});
+  const Value dict = Dict{{"a", x}, {"b", Value::list({y, x})}};
+  EXPECT_EQ(read.call({dict, 3}).to_string(), module.call({dict, 3}).to_string());
+  EXPECT_EQ(read.call({dict}, {{"n", 3}}).to_dict().size(), 2u);
+}
+
+TEST(ParseModule, TypesAndOtherNamesOfLeaves) {
+  const GraphModule module = with_trees();
+  for (const char* name : {"d_1", "n_1"}) module.graph().find(name)->meta().type = "torch.Tensor";
+  module.graph().output_node()->meta().type = "torch.Tensor";
+  module.graph().find("d_2")->rename("zz");
+  EXPECT_EQ(module.code(),
+            "\n\n\ndef forward(self, d, n) -> torch.Tensor:\n"
+            "    d_1 : torch.Tensor; n_1 : torch.Tensor; \n"
+            "\n"
+            "    d_1 , d_2, d_3, n_1 , = fx_pytree.tree_flatten_spec([d, n], self._in_spec)\n"
+            "    zz = d_2\n"
+            "    add = torch.ops.aten.add.Tensor(d_1, zz);  zz = None\n"
+            "    return pytree.tree_unflatten([add, d_1], self._out_spec)\n    ");
+  expect_reads_back(module);
+  EXPECT_EQ(parse_code(module.code()).find("n_1")->meta().type, "torch.Tensor");
+}
+
+TEST(ParseModule, TreesWithoutLeaves) {
+  Graph graph;
+  Node& w = graph.get_attr("w");
+  graph.output(Value::list({v(w)}));
+  GraphModule module(std::move(graph));
+  module.set_call_spec({{"d"}, TreeSpec::tuple({TreeSpec::list({})}), TreeSpec::list({TreeSpec()})});
+  EXPECT_EQ(module.code(), R"(
+
+
+def forward(self, d):
+    w = self.w
+    return pytree.tree_unflatten([w], self._out_spec)
+    )");
+  expect_reads_back(module);
+}
+
+TEST(ParseModule, ErrorsNamePlaceAndWhatWasExpected) {
+  auto body = [](std::string_view lines) {
+    return parse_code(fmt::format("def forward(self, d, n):\n{}", lines));
+  };
+  EXPECT_ERROR_TYPE(FormatError, body("    a, b = fx_pytree.tree_flatten_spec([d, n], self._in_spec)"),
+                    "line 2, column 10: expected the name of a leaf and ',' but found '='");
+  EXPECT_ERROR(body("    a, = fx_pytree.tree_flatten_spec([d], self._in_spec)"), "column 40: expected ', '");
+  EXPECT_ERROR(body("    a, = fx_pytree.tree_flatten_spec([n, d], self._in_spec)"),
+               "column 39: expected the parameter 'd' but found 'n'");
+  EXPECT_ERROR(body("    a, = something(d)"), "column 10: expected 'fx_pytree.tree_flatten_spec(['");
+  EXPECT_ERROR(body("    a, a, = fx_pytree.tree_flatten_spec([d, n], self._in_spec)"),
+               "column 8: expected a new name, but there is a leaf 'a' already");
+  EXPECT_ERROR(body("    a, = fx_pytree.tree_flatten_spec([d, n], self._in_spec)\n    return [a]"),
+               "line 3, column 12: expected 'pytree.tree_unflatten(' but found '['");
+  EXPECT_ERROR(body("    return pytree.tree_unflatten(3, self._out_spec)"),
+               "column 34: expected a list of the result's leaves");
+  EXPECT_ERROR(body("    return pytree.tree_unflatten([3])"), "expected ', self._out_spec)'");
+  EXPECT_ERROR(body("    a = -d\n    return pytree.tree_unflatten([a], self._out_spec)"),
+               "line 1, column 19: expected 'd' to be taken apart by fx_pytree.tree_flatten_spec");
+  EXPECT_ERROR(parse_code("def f(self, d = 1):\n    a, = fx_pytree.tree_flatten_spec([d], self._in_spec)"),
+               "column 13: expected a parameter that is a tree to have a name only");
+  const std::string code = with_trees().code();
+  const TreeSpec leaf, two = TreeSpec::tuple({leaf, leaf}),
+                       four = TreeSpec::tuple({TreeSpec::list({leaf, leaf, leaf}), leaf});
+  EXPECT_ERROR(parse_module("def f(self, x):\n    return x", two, leaf), "use parse_code");
+  EXPECT_ERROR(parse_module(code, two, two),
+               "the code takes 2 arguments of 4 leaves, but the trees given for them are 2 of 2");
+  EXPECT_ERROR(parse_module(code, four, leaf),
+               "the code gives 2 leaves, but the tree given for its result has 1");
+}
+
 TEST(ParseCode, ValuesThatAreNone) {
   auto value = [](std::string_view text) {
     return parse_code(fmt::format("def f(self, x):\n    return {}", text));
@@ -377,6 +525,12 @@ TEST(ParseGraph, ErrorsNamePlaceAndWhatWasExpected) {
   EXPECT_ERROR(line("%x = placeholder[target=x"), "expected ']' but found the end of the line");
   EXPECT_ERROR(line("%x : [num_users=] = placeholder[target=x]"),
                "expected the number of users but found ']'");
+  EXPECT_ERROR(line("%x : [num_users=1] = placeholder[target=x]"),
+               "line 2, column 10: expected [num_users=0]: that many nodes use 'x'");
+  EXPECT_ERROR(line("%x : Tensor [num_users=99] = placeholder[target=x]\n    return (%x, %x)"),
+               "line 2, column 17: expected [num_users=1]: that many nodes use 'x'");
+  EXPECT_ERROR(line("%x : [num_users=99999999999999999999] = placeholder[target=x]"),
+               "expected the number of users");
   EXPECT_ERROR(line("%x : Tensor"), "expected a type and '='");
   EXPECT_ERROR(line("%x = call_function[target=foo](args = (), kwargs = {})"),
                "line 2, column 31: expected a function: there is no function 'foo'");

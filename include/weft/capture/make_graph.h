@@ -31,6 +31,10 @@ struct MakeGraphOptions {
   // In the fake modes: tensors that are no inputs become attributes, instead of being an error. What a
   // captured module owns is always taken.
   bool allow_real_inputs = false;
+  // In the real mode: numbers read out of traced tensors (`x.sum().item()`) become constants of the graph,
+  // those of this run, instead of being an error. Constants of the program may always be read: tensors that
+  // are no inputs, and single numbers made from literals alone.
+  bool allow_data_reads = false;
   // The names of the arguments, "x, y"; default: those of WEFT_ARGS, or arg0, arg1, ...
   std::string arg_names = {};
   // Where symbolic sizes live; default: an environment of its own.

@@ -101,10 +101,29 @@ size_t argument_at(const char* what, int argnum, size_t count);
 
 // --- reverse mode ----------------------------------------------------------------------------------------
 
-// f(inputs), and the function that turns gradients of its results into gradients of the inputs.
-std::pair<Tensors, Fn> vjp_of(const Fn& f, const Tensors& inputs);
+// Turns gradients of a function's results into gradients of its inputs, at the inputs that it ran on.
+class Pullback {
+ public:
+  using Run = std::function<Tensors(const Tensors&, bool, std::optional<bool>)>;
+  explicit Pullback(Run run) : run_(std::move(run)) {}
+
+  // Without `retain_graph` this is the last call: what the function saved is given up. `create_graph` says
+  // whether gradients have a derivative themselves; by default they do where gradients are recorded.
+  Tensors operator()(const Tensors& gradients, bool retain_graph = true,
+                     std::optional<bool> create_graph = std::nullopt) const {
+    return run_(gradients, retain_graph, create_graph);
+  }
+  // The same over Values, to be captured: tensors, then retain_graph and create_graph where they are given.
+  std::function<Value(Args)> function() const;
+
+ private:
+  Run run_;
+};
+
+// f(inputs), and what turns gradients of its results into gradients of the inputs.
+std::pair<Tensors, Pullback> vjp_of(const Fn& f, const Tensors& inputs);
 template <typename F>
-std::pair<Tensors, Fn> vjp(F f, const Tensors& inputs) {
+std::pair<Tensors, Pullback> vjp(F f, const Tensors& inputs) {
   detail::require_differentiable("vjp", inputs);
   return vjp_of(detail::fn_of(std::move(f)), inputs);
 }

@@ -44,6 +44,12 @@ class GraphModule : public nn::Module {
   void set_attribute(std::string_view path, Value value) const;
   // Drops what the graph does not name.
   void delete_unused_attributes() const;
+  // Copies from `from` what the graph names and is not here, under the same paths. Modules of C++ and graphs
+  // that call them are shared, since their code keeps its own tensors. An error for a path that leads
+  // nowhere.
+  void copy_attributes(const nn::Module& from) const;
+  // False for a module made by `over`, whose tensors and modules are somebody else's.
+  bool owns_attributes() const noexcept;
   const std::optional<CallSpec>& call_spec() const noexcept;
   void set_call_spec(CallSpec spec) const;
   // What it was traced with, by the name of the method: a tuple, or a dictionary of arguments by name. Files
@@ -65,7 +71,8 @@ class GraphModule : public nn::Module {
   Ref<Callable> callable() const;
   ValueFunction function() const;
 
-  // Python code, as PyTorch's FX writes it.
+  // Python code, as PyTorch's FX writes it. Where there is a CallSpec it takes the arguments apart into
+  // leaves and puts the result together.
   std::string code() const;
   // The graph and tensors of its own.
   GraphModule deep_copy() const;

@@ -8,6 +8,8 @@
 
 namespace weft {
 
+class GraphModule;
+
 // Where a pattern was found in a graph. It keeps the nodes alive, also those that were replaced since.
 struct Match {
   // What stands for each node of the pattern but its output. For a placeholder that is any value; for all
@@ -62,5 +64,11 @@ std::vector<Replacement> replace_pattern(Graph& graph, const Graph& pattern, con
 std::vector<Replacement> replace_pattern(Graph& graph, const Graph& pattern,
                                          const std::function<Graph(const Match&)>& make_replacement,
                                          const MatchOptions& options = {});
+// The same in a graph module, with what the replacement names: attributes and modules that `module` does not
+// have are copied from the replacement, under their paths; of a path that both have, the one in `module`
+// counts. What the graph does not name afterwards is dropped, unless it belongs to another module
+// (GraphModule::over). Nothing changes if the replacement names what neither has: that is an error.
+std::vector<Replacement> replace_pattern(const GraphModule& module, const Graph& pattern,
+                                         const GraphModule& replacement, const MatchOptions& options = {});
 
 }  // namespace weft
