@@ -173,8 +173,8 @@ TEST(Trace, TheNumberOfElementsIsAQuestionOfItsOwn) {
 
 // FX would call it foo_bar.
 TEST(Trace, NamesOfArgumentsStayAsTheyAreWritten) {
-  TracedFunction traced =
-      trace([](const Tensor& x, const Tensor& y) { return x + y; }, {.arg_names = "fooBar, T"}, ones({2}), ones({2}));
+  TracedFunction traced = trace([](const Tensor& x, const Tensor& y) { return x + y; },
+                                args({ones({2}), ones({2})}), {.arg_names = "fooBar, T"});
   EXPECT_THAT(traced.graph_text(), HasSubstr("graph(%fooBar : Float("));
   EXPECT_NE(traced.graph().find("fooBar"), nullptr);
   EXPECT_NE(traced.graph().find("T"), nullptr);
