@@ -1,7 +1,9 @@
 #include "weft/capture/symbolic_trace.h"
 
-#include "capture/symbolic_tracer.h"
+#include "capture/graph_retracer.h"
 #include "weft/base/error.h"
+#include "weft/base/warning.h"
+#include "weft/core/struct.h"
 #include "weft/graph/interpreter.h"
 #include "weft/ops/overloads.h"
 
@@ -81,56 +83,137 @@ namespace {
 
 // A value that is fixed while tracing: the graph is only right for the same.
 void add_specialization_check(Graph& graph, Node& placeholder, const std::string& name, const Value& value) {
-  if (value.is_none()) {
-    graph.call_function(
-        "torch._assert",
-        {value_of(graph.call_function("operator.is_", {value_of(placeholder), value})),
-         fmt::format("{} has been specialized to have value None but got another value", name)});
+  if (value.is_tensor() || value.is_object()) {
+    warn(WarningKind::kUser,
+         "Was not able to add assertion to guarantee correct input {} to specialized function. It is up to "
+         "the "
+         "user to make sure that your inputs match the inputs you specialized the function with.",
+         name);
     return;
   }
-  if (!value.is_number() && !value.is_string()) return;
-  Node& same = graph.call_function("operator.eq", {value_of(placeholder), value});
+  Node& same =
+      graph.call_function(value.is_none() ? "operator.is_" : "operator.eq", {value_of(placeholder), value});
   graph.call_function(
       "torch._assert",
       {value_of(same), fmt::format("{} has been specialized to have value {} but got another value", name,
                                    value.to_string())});
 }
 
+// A container that is fixed: each of its leaves is an input of the graph.
+TreeSpec add_fixed_tree(Graph& graph, const std::string& name, const Value& value) {
+  auto [leaves, spec] = tree_flatten(value);
+  for (size_t i = 0; i < leaves.size(); ++i)
+    add_specialization_check(graph, graph.placeholder(fmt::format("{}_{}", name, i + 1)), name, leaves[i]);
+  return spec;
+}
+
+struct Parameter {
+  std::string name;
+  std::optional<Value> default_value;
+  detail::ParameterKind kind;
+};
+
+// An option by the name of an argument that is not there was meant for another one.
+void check_names(const char* option, const Dict& named, const std::vector<Parameter>& parameters) {
+  for (const auto& [name, value] : named) {
+    std::string known;
+    bool is_there = false;
+    for (const Parameter& parameter : parameters) {
+      known += (known.empty() ? "" : ", ") + parameter.name;
+      is_there |= name.is_string() && name.to_string_view() == parameter.name;
+    }
+    require(is_there, "symbolic_trace: {} names {}, but the arguments are [{}]", option, name.to_string(),
+            known);
+  }
+}
+
+bool is_container(const Value& value) {
+  return value.is_sequence() || value.is_dict() || value.object_as<StructObject>();
+}
+
+// What the program is given for an argument that is one input of the graph.
+Value argument(SymbolicTracer& tracer, const Parameter& parameter, const SymbolicTraceOptions& options) {
+  const std::string& name = parameter.name;
+  Node& placeholder = tracer.graph().placeholder(name, parameter.default_value);
+  if (const Value* fixed = options.concrete_args.find(name)) {
+    add_specialization_check(tracer.graph(), placeholder, name, *fixed);
+    return *fixed;
+  }
+  if (const Value* meta = options.meta_args.find(name)) return tracer.proxy(placeholder, meta->to_tensor());
+  if (parameter.kind == detail::ParameterKind::kTensor) return tracer.proxy(placeholder);
+  require(parameter.kind == detail::ParameterKind::kVar,
+          "symbolic_trace: argument '{}' has a C++ type that only values have: fix it by concrete_args, or "
+          "make it a Var",
+          name);
+  return value_of(placeholder);
+}
+
+GraphModule trace_with(SymbolicTracer& tracer, const ValueFunction& f,
+                       const std::vector<Parameter>& parameters, const SymbolicTraceOptions& options) {
+  check_names("concrete_args", options.concrete_args, parameters);
+  check_names("meta_args", options.meta_args, parameters);
+  CallSpec spec;
+  std::vector<TreeSpec> trees;
+  bool has_trees = false;
+  {
+    SymbolicTracer::Scope scope(tracer);
+    ValueList args;
+    for (const Parameter& parameter : parameters) {
+      const Value* fixed = options.concrete_args.find(parameter.name);
+      const bool is_tree = fixed && is_container(*fixed);
+      has_trees |= is_tree;
+      trees.push_back(is_tree ? add_fixed_tree(tracer.graph(), parameter.name, *fixed) : TreeSpec());
+      args.push_back(is_tree ? *fixed : argument(tracer, parameter, options));
+      spec.argument_names.push_back(parameter.name);
+    }
+    Value result = tracer.as_nodes(f(args));
+    if (has_trees) {
+      auto [leaves, result_spec] = tree_flatten(result);
+      spec.result = result_spec;
+      result = Value::list(leaves);
+    }
+    tracer.graph().output(result);
+  }
+  GraphModule module = tracer.finish(true);
+  spec.arguments = TreeSpec::tuple(std::move(trees));
+  if (has_trees) module.set_call_spec(std::move(spec));
+  return module;
+}
+
 }  // namespace
 
 GraphModule symbolic_trace_function(const ValueFunction& f, const std::vector<detail::ParameterKind>& kinds,
                                     const nn::Module* root, SymbolicTraceOptions options) {
-  ArgumentNames names(options.arg_names);
-  SymbolicTracer tracer(options, root);
-  {
-    SymbolicTracer::Scope scope(tracer);
-    ValueList args;
-    for (size_t i = 0; i < kinds.size(); ++i) {
-      bool has_name = i < names.entries().size();
-      std::string name = has_name ? names.entries()[i].name : fmt::format("arg{}", i);
-      std::optional<Value> default_value;
-      if (has_name) default_value = names.entries()[i].default_value;
-      Node& placeholder = tracer.graph().placeholder(name, default_value);
-      if (const Value* fixed = options.concrete_args.find(name)) {
-        add_specialization_check(tracer.graph(), placeholder, name, *fixed);
-        args.push_back(*fixed);
-      } else if (const Value* meta = options.meta_args.find(name)) {
-        args.emplace_back(tracer.proxy(placeholder, meta->to_tensor()));
-      } else if (kinds[i] == detail::ParameterKind::kTensor) {
-        args.emplace_back(tracer.proxy(placeholder));
-      } else {
-        require(
-            kinds[i] == detail::ParameterKind::kVar,
-            "symbolic_trace: argument '{}' has a C++ type that only values have: fix it by concrete_args, or "
-            "make it a Var",
-            name);
-        args.push_back(value_of(placeholder));
-      }
-    }
-    Value result = f(args);
-    tracer.graph().output(tracer.as_nodes(result));
+  const ArgumentNames names(options.arg_names);
+  std::vector<Parameter> parameters;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (i < names.entries().size())
+      parameters.push_back({names.entries()[i].name, names.entries()[i].default_value, kinds[i]});
+    else parameters.push_back({fmt::format("arg{}", i), std::nullopt, kinds[i]});
   }
-  return tracer.finish(true);
+  SymbolicTracer tracer(options, root);
+  return trace_with(tracer, f, parameters, options);
+}
+
+GraphModule symbolic_trace_graph(const GraphModule& module, SymbolicTraceOptions options) {
+  const ArgumentNames names(options.arg_names);
+  std::vector<Parameter> parameters;
+  for (const Node* node : module.graph().placeholders()) {
+    const size_t i = parameters.size();
+    if (i < names.entries().size()) {
+      parameters.push_back(
+          {names.entries()[i].name, names.entries()[i].default_value, detail::ParameterKind::kVar});
+      continue;
+    }
+    std::optional<Value> default_value;
+    if (!node->args().empty()) default_value = node->args()[0];
+    parameters.push_back({node->target().to_string(), std::move(default_value), detail::ParameterKind::kVar});
+  }
+  SymbolicTracer tracer(options, &module);
+  auto retrace = [&](Args args) { return GraphRetracer(tracer, module, "").retrace(args); };
+  GraphModule again = trace_with(tracer, retrace, parameters, options);
+  if (module.call_spec()) again.set_call_spec(*module.call_spec());
+  return again;
 }
 
 // --- modules as what they do -----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/stack_trace.h"
+#include "weft/core/struct.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/operator_value.h"
 
@@ -70,6 +71,9 @@ bool SymbolicTracer::has_stand_ins(Args args) const {
       return true;
     if (is_symbolic_number(arg) || node_in(arg)) return true;
     if (arg.is_sequence() && has_stand_ins(Args(arg.elements()))) return true;
+    if (arg.is_dict())
+      for (const auto& [key, element] : arg.to_dict())
+        if (has_stand_ins(Args(&element, 1))) return true;
   }
   return false;
 }
@@ -111,6 +115,45 @@ std::optional<Value> SymbolicTracer::shapes_of(Args args, FunctionRef<Value(Args
   return run(shapes);
 }
 
+Value SymbolicTracer::stand_in(Node& node, const Value& shapes) {
+  if (shapes.is_tensor()) return proxy(node, shapes.tensor_ref());
+  if (shapes.is_sequence()) {
+    ValueList parts;
+    for (size_t i = 0; i < shapes.elements().size(); ++i)
+      parts.push_back(stand_in(item(node, static_cast<int64_t>(i)), shapes.elements()[i]));
+    return shapes.is_list() ? Value::list(std::move(parts)) : Value::tuple(std::move(parts));
+  }
+  if (auto* record = shapes.object_as<StructObject>()) {
+    ValueList fields;
+    for (size_t i = 0; i < record->fields().size(); ++i)
+      fields.push_back(stand_in(item(node, static_cast<int64_t>(i)), record->fields()[i]));
+    return make_struct(record->type(), std::move(fields));
+  }
+  if (!shapes.is_dict()) return shapes;
+  Dict parts;
+  for (const auto& [key, element] : shapes.to_dict()) parts.set(key, stand_in(item(node, key), element));
+  return parts;
+}
+
+Value SymbolicTracer::stand_in_of_form(Node& node, std::string_view& form, const std::string& path) {
+  const char kind = form.front();
+  form.remove_prefix(1);
+  if (kind != '(') {
+    if (kind == '-')
+      unsupported(
+          "symbolic_trace: the leaf module '{}' gives a number, or a list of any length, which C++ code "
+          "needs now, but only "
+          "a run of the graph will have; give meta_args, or let is_leaf_module open the module",
+          path);
+    return proxy(node);
+  }
+  ValueList parts;
+  while (form.front() != ')')
+    parts.push_back(stand_in_of_form(item(node, static_cast<int64_t>(parts.size())), form, path));
+  form.remove_prefix(1);
+  return Value::tuple(std::move(parts));
+}
+
 Value SymbolicTracer::stand_ins(const Operator& op, Args args, Node& node,
                                 const std::optional<Value>& shapes) {
   const std::vector<Return>& returns = op.schema().returns;
@@ -130,11 +173,8 @@ Value SymbolicTracer::stand_ins(const Operator& op, Args args, Node& node,
           "or keep it inside of a leaf module",
           op.name());
       ValueList list;
-      for (size_t i = 0; i < shape->elements().size(); ++i) {
-        Node& item =
-            noted(graph().call_function("operator.getitem", {value_of(from), static_cast<int64_t>(i)}));
-        list.emplace_back(proxy(item, shape->elements()[i].to_tensor()));
-      }
+      for (size_t i = 0; i < shape->elements().size(); ++i)
+        list.emplace_back(proxy(item(from, static_cast<int64_t>(i)), shape->elements()[i].to_tensor()));
       return Value::list(std::move(list));
     }
     unsupported(
@@ -144,10 +184,9 @@ Value SymbolicTracer::stand_ins(const Operator& op, Args args, Node& node,
   if (returns.empty()) return {};
   if (returns.size() == 1) return one(returns[0], node, shapes ? &*shapes : nullptr);
   ValueList all;
-  for (size_t i = 0; i < returns.size(); ++i) {
-    Node& item = noted(graph().call_function("operator.getitem", {value_of(node), static_cast<int64_t>(i)}));
-    all.push_back(one(returns[i], item, shapes ? &shapes->elements()[i] : nullptr));
-  }
+  for (size_t i = 0; i < returns.size(); ++i)
+    all.push_back(
+        one(returns[i], item(node, static_cast<int64_t>(i)), shapes ? &shapes->elements()[i] : nullptr));
   return Value::tuple(std::move(all));
 }
 
@@ -212,7 +251,9 @@ Value SymbolicTracer::handle(const nn::ModuleCall& call) {
   };
   std::optional<Value> shape = shapes_of(call.args, run_below);
   Node& node = noted(graph().call_module(found->second, std::move(nodes)));
-  return proxy(node, shape && shape->is_tensor() ? shape->to_tensor() : Tensor());
+  if (shape) return stand_in(node, *shape);
+  std::string_view form = call.result_form;
+  return stand_in_of_form(node, form, found->second);
 }
 
 // --- questions -------------------------------------------------------------------------------------------

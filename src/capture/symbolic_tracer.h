@@ -26,6 +26,20 @@ class SymbolicTracer final : public GraphWriter,
   // The node behind a Var's value, where it has one.
   Value record(std::string_view function, const ValueList& args);
   Value record_method(std::string_view method, const ValueList& args);
+  // Whether a call with these arguments is a part of the program: one is a stand-in, or a parameter or buffer
+  // of the root.
+  bool is_recorded(Args args) const { return has_stand_ins(args) || uses_root(args); }
+  // What the call gives for the shapes of its arguments; nothing where one is not known.
+  std::optional<Value> shapes_of(Args args, FunctionRef<Value(Args)> run) const;
+  // What stands for a result that has these shapes: a tensor for each that is in there.
+  Value stand_in(Node& node, const Value& shapes);
+  // The same node, with what is known of it noted.
+  Node& noted(Node& node) {
+    annotate(node, Value());
+    return node;
+  }
+  bool is_leaf(const nn::ModuleState& module, const std::string& path) const;
+  ModuleTrail& trail() noexcept { return trail_; }
   bool is_proxy(const Tensor& tensor) const { return node_of(*tensor.impl()) != nullptr; }
   Node& node_behind(const Tensor& tensor) const { return *node_of(*tensor.impl()); }
 
@@ -39,20 +53,19 @@ class SymbolicTracer final : public GraphWriter,
  private:
   Value unknown_tensor(const Tensor& tensor) override;
   void annotate(Node& node, const Value& result) override;
-  // The same node, with what is known of it noted.
-  Node& noted(Node& node) {
-    annotate(node, Value());
-    return node;
-  }
   bool has_stand_ins(Args args) const;
   bool uses_root(Args args) const;
   bool is_listening() const;
   bool knows_shape(const TensorImpl& tensor) const { return shaped_.contains(tensor.serial()); }
-  // What the call gives for the shapes of its arguments; nothing where one is not known.
-  std::optional<Value> shapes_of(Args args, FunctionRef<Value(Args)> run) const;
+  // A part of a node's result.
+  Node& item(Node& node, const Value& key) {
+    return noted(graph().call_function("operator.getitem", {value_of(node), key}));
+  }
   Value stand_ins(const Operator& op, Args args, Node& node, const std::optional<Value>& shapes);
   SymInt number(Node& node, std::string_view what);
-  bool is_leaf(const nn::ModuleState& module, const std::string& path) const;
+  // What C++ takes the result of a leaf module for (see ModuleCall::result_form, which is read from its
+  // beginning).
+  Value stand_in_of_form(Node& node, std::string_view& form, const std::string& path);
 
   const SymbolicTraceOptions& options_;
   Ref<ShapeEnv> env_ = ShapeEnv::create();

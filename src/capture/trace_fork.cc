@@ -40,7 +40,7 @@ Excerpt excerpt_of(const std::vector<Node*>& nodes, const Value& result) {
   auto add_operand = [&](Node& node) {
     auto [known, is_new] = inside.try_emplace(&node, nullptr);
     if (!is_new) return;
-    known->second = &excerpt.graph.placeholder(node.name());
+    known->second = &excerpt.graph.create(NodeKind::kPlaceholder, node.name(), {}, {}, node.name());
     if (const NodeMeta* meta = node.meta_or_null()) known->second->meta().value = meta->value;
     excerpt.operands.push_back(value_of(node));
   };

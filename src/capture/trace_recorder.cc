@@ -41,6 +41,14 @@ TraceRecorder::Scope::~Scope() {
 
 // --- inputs and constants --------------------------------------------------------------------------------
 
+// TorchScript keeps the names of parameters as they are written.
+void TraceRecorder::add_named_input(const std::string& name, const Value& value) {
+  Node& node = graph().create(NodeKind::kPlaceholder, name, {}, {}, name);
+  annotate(node, value);
+  track(value, node);
+  watch(value);
+}
+
 Value TraceRecorder::add_argument(const std::string& name, const Value& value) {
   // A tensor that is known already, as another argument or as a parameter, is an input of its own.
   MaskScope below(layer::below(layer::kRecorderUpper));
@@ -53,15 +61,13 @@ Value TraceRecorder::add_argument(const std::string& name, const Value& value) {
     kept_.push_back(input);
     return Value(input);
   });
-  add_input(name, own);
-  watch(own);
+  add_named_input(name, own);
   return own;
 }
 
 void TraceRecorder::add_state(const std::string& name, const Tensor& tensor) {
   kept_.push_back(tensor);
-  add_input(name, tensor);
-  watch(tensor);
+  add_named_input(name, tensor);
 }
 
 Value TraceRecorder::unknown_tensor(const Tensor& tensor) {

@@ -71,6 +71,7 @@ class TraceRecorder final : public GraphWriter,
   Value unknown_tensor(const Tensor& tensor) override;
   void annotate(Node& node, const Value& result) override;
   bool is_listening() const;
+  void add_named_input(const std::string& name, const Value& value);
   void watch(const Value& value);
   void record_custom_function(Args args, const ValueList& nodes, const Value& result);
   Node& record(const Operator& op, const ValueList& nodes, const Value& result);

@@ -104,14 +104,27 @@ void Graph::check_member(const Node& node, const char* what) const {
 
 namespace {
 
-// "aten::add.Tensor" is called add, "layer1.0.conv1" layer1_0_conv1.
-std::string wanted_name(NodeKind kind, const Target& target) {
-  if (target.op()) return target.op()->schema().name;
-  std::string name = target.to_string();
+// A new word begins where a capital follows a small letter, and all letters become small: "layerNorm2D" is
+// layer_norm2d.
+std::string snake_case(std::string_view text) {
+  std::string words;
+  char before = '\0';
+  for (char c : text) {
+    const bool is_capital = c >= 'A' && c <= 'Z';
+    if (is_capital && before >= 'a' && before <= 'z') words += '_';
+    words += is_capital ? static_cast<char>(c - 'A' + 'a') : c;
+    before = c;
+  }
+  return words;
+}
+
+// "aten::add.Tensor" is called add, "layer1.0.conv1" layer1_0_conv1, the method "__len__" len.
+std::string wanted_name(const Target& target) {
+  std::string name = target.op() ? target.op()->schema().name : target.to_string();
   if (target.function()) name = name.substr(name.rfind('.') + 1);
-  if (kind == NodeKind::kPlaceholder)
-    name.erase(0, name.find_first_not_of('*') == std::string::npos ? 0 : name.find_first_not_of('*'));
-  return name;
+  const bool is_magic = name.starts_with("__") && name.ends_with("__");
+  if (is_magic) name = name.size() > 4 ? name.substr(2, name.size() - 4) : "";
+  return snake_case(name);
 }
 
 }  // namespace
@@ -119,7 +132,7 @@ std::string wanted_name(NodeKind kind, const Target& target) {
 Node& Graph::create(NodeKind kind, Target target, ValueList args, Kwargs kwargs, std::string_view name) {
   check_target(kind, target, "create");
   check_arguments(kind, target, args, kwargs, "create");
-  std::string wish = name.empty() ? wanted_name(kind, target) : std::string(name);
+  std::string wish = name.empty() ? wanted_name(target) : std::string(name);
   Ref<Node> node(new Node(*this, kind, "", std::move(target)));
   node->name_ = wish;  // for messages, should an argument be refused
   for (const Value& value : args) node->check_foreign(value);

@@ -1,13 +1,12 @@
 #include "weft/graph/graph_module.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
 #include <unordered_set>
 
 #include "graph/change_watch.h"
 #include "graph/code.h"
+#include "graph/graph_inputs.h"
 #include "graph/program.h"
 #include "graph/uncallable.h"
 #include "weft/autograd/autograd.h"
@@ -294,49 +293,33 @@ std::shared_ptr<const Program> GraphModule::program() const {
   return body_->program;
 }
 
-namespace {
-
-// The names that arguments are given by: those of the CallSpec, or the placeholders'.
-ValueList positional(const Graph& graph, const std::optional<CallSpec>& spec, Args args,
-                     const Kwargs& kwargs) {
-  ValueList all(args.begin(), args.end());
-  if (kwargs.empty()) return all;
-  std::vector<std::string> names;
-  std::vector<std::optional<Value>> defaults;
-  if (spec) {
-    names = spec->argument_names;
-    defaults.resize(names.size());
-  } else {
-    for (const Node* node : graph.placeholders()) {
-      names.push_back(node->target().to_string());
-      defaults.push_back(node->args().empty() ? std::nullopt : std::optional<Value>(node->args()[0]));
-    }
-  }
-  for (const auto& [name, value] : kwargs)
-    require(std::find(names.begin(), names.end(), name) != names.end(),
-            "'{}' is not in forward() method's arguments,\nvalid arguments name are [{}]", name,
-            fmt::format("{}", fmt::join(names, ",")));
-  for (size_t i = all.size(); i < names.size(); ++i) {
-    auto given =
-        std::find_if(kwargs.begin(), kwargs.end(), [&](const auto& kw) { return kw.first == names[i]; });
-    require(given != kwargs.end() || defaults[i], "forward: argument '{}' is missing", names[i]);
-    all.push_back(given != kwargs.end() ? given->second : *defaults[i]);
-  }
-  return all;
+Value GraphModule::call(Args args, const Kwargs& kwargs) const {
+  return body_->call_spec ? call_with_trees(*body_->call_spec, args, kwargs) : call_with_inputs(args, kwargs);
 }
 
-}  // namespace
-
-Value GraphModule::call(Args args, const Kwargs& kwargs) const {
-  const std::optional<CallSpec>& spec = body_->call_spec;
+Value GraphModule::call_with_trees(const CallSpec& spec, Args args, const Kwargs& kwargs) const {
+  const std::vector<std::string>& names = spec.argument_names;
+  const bool lacks_names = args.size() < names.size() && names.back().starts_with("**");
+  if (!kwargs.empty() || lacks_names) return call_with_trees(spec, GraphInputs(names).bind(args, kwargs), {});
   auto run = [&](Args given) {
-    std::shared_ptr<const Program> ready = program();
-    if (!spec) return ready->run(given);
-    ValueList leaves = flatten_up_to(spec->arguments, Value::tuple({given.begin(), given.end()}));
-    Value result = ready->run(leaves);
-    return tree_unflatten(result.elements(), spec->result);
+    ValueList leaves = flatten_up_to(spec.arguments, Value::tuple({given.begin(), given.end()}));
+    Value result = program()->run_bound(leaves);
+    return tree_unflatten(result.elements(), spec.result);
   };
-  if (!kwargs.empty()) return call(positional(body_->graph, spec, args, kwargs));
+  if (is_watched()) [[unlikely]]
+    return watched_call("", {args.begin(), args.end()}, run);
+  return run(args);
+}
+
+Value GraphModule::call_with_inputs(Args args, const Kwargs& kwargs) const {
+  if (!kwargs.empty()) {
+    const GraphInputs names(body_->graph);
+    const ValueList bound = names.bind(args, kwargs);
+    if (!names.has_rest()) return call_with_inputs(bound, {});
+    auto run = [&](Args given) { return program()->run_bound(given); };
+    return is_watched() ? watched_call("", bound, run) : run(bound);
+  }
+  auto run = [&](Args given) { return program()->run(given); };
   if (is_watched()) [[unlikely]]
     return watched_call("", {args.begin(), args.end()}, run);
   return run(args);

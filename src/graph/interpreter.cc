@@ -1,5 +1,6 @@
 #include "weft/graph/interpreter.h"
 
+#include "graph/graph_inputs.h"
 #include "graph/operator_call.h"
 #include "graph/random_plan.h"
 #include "weft/base/error.h"
@@ -22,7 +23,13 @@ Value call_target(const Target& target, Args args, const Kwargs& kwargs) {
 
 // --- running ---------------------------------------------------------------------------------------------
 
-Value Interpreter::run(Args inputs) {
+Value Interpreter::run(Args inputs, const Kwargs& kwargs) {
+  const GraphInputs names(module_.graph());
+  const bool is_bound = kwargs.empty() && !names.has_rest();
+  return is_bound ? run_bound(inputs) : run_bound(names.bind(inputs, kwargs));
+}
+
+Value Interpreter::run_bound(Args inputs) {
   Graph& graph = module_.graph();
   graph.lint();
   values_.clear();
@@ -127,6 +134,7 @@ Value Interpreter::call_method(std::string_view method, Args args, const Kwargs&
 Value Interpreter::call_module(std::string_view path, Args args, const Kwargs& kwargs) {
   Value module = module_.find(path);
   require(callable_in(module) != nullptr, "'{}' is {}, not a module", path, module.kind_name());
+  if (std::optional<GraphModule> inner = graph_module_in(module)) return inner->call(args, kwargs);
   return callable_in(module)->call(args, kwargs);
 }
 Value Interpreter::output(const Value& result) { return result; }
@@ -136,7 +144,7 @@ Value Interpreter::output(const Value& result) { return result; }
 GraphModule Transformer::transform() {
   graph_ = Graph();
   ValueList unused(module().graph().placeholders().size());
-  run(unused);
+  run_bound(unused);
   graph_.set_random_advance(module().graph().random_advance());
   GraphModule made(module(), std::move(graph_), module().state()->class_name);
   if (module().call_spec()) made.set_call_spec(*module().call_spec());

@@ -2,6 +2,7 @@
 
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
+#include "weft/graph/graph_module.h"
 #include "weft/ops/layers.h"
 #include "weft/ops/overloads.h"
 
@@ -29,7 +30,7 @@ struct GradModeKeeper {
 
 // --- making it -------------------------------------------------------------------------------------------
 
-Program::Program(const Graph& graph, const nn::Module& root) : random_(graph) {
+Program::Program(const Graph& graph, const nn::Module& root) : names_(graph), random_(graph) {
   if (detail::graph_probe) detail::graph_probe(graph);
   graph.number_nodes();
   // Numbers ascend, but those of nodes that were erased are missing.
@@ -151,6 +152,18 @@ Value Program::resolve(const Frame& frame, const Value& nested) const {
   return map_nodes(nested, [&](Node& node) { return frame.values[node.position_]; });
 }
 
+namespace {
+
+Value call_module(Callable& module, Args args, const Kwargs& kwargs) {
+  if (kwargs.empty()) return module.call(args);
+  // A graph binds names by its own rules.
+  if (std::optional<GraphModule> graph = graph_module_in(Value(Ref<ValueObject>(Ref<Callable>(&module)))))
+    return graph->call(args, kwargs);
+  return module.call(args, kwargs);
+}
+
+}  // namespace
+
 Value Program::call(const Step& step, Args args) const {
   if (step.op) [[likely]]
     return dispatch::redispatch(*step.op, args);
@@ -160,7 +173,7 @@ Value Program::call(const Step& step, Args args) const {
   Kwargs kwargs;
   for (size_t i = 0; i < node.kwargs().size(); ++i)
     kwargs.emplace_back(node.kwargs()[i].first, args[positional + i]);
-  if (step.callable) return step.callable->call(args.first(positional), kwargs);
+  if (step.callable) return call_module(*step.callable, args.first(positional), kwargs);
   BoundCall bound = resolve_overload("aten::" + node.target().to_string(), args.first(positional), kwargs);
   return call_bound(bound);
 }
@@ -193,7 +206,7 @@ void Program::run_steps(Frame& frame, const Node*& current) const {
   }
 }
 
-Value Program::run(Args inputs) const {
+Value Program::run_bound(Args inputs) const {
   require(inputs.size() <= inputs_.size(), "the graph takes {} inputs but {} were given", inputs_.size(),
           inputs.size());
   std::unique_ptr<Frame> frame = take_frame();

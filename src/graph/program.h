@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 
+#include "graph/graph_inputs.h"
 #include "graph/random_plan.h"
 #include "weft/graph/graph.h"
 #include "weft/nn/module.h"
@@ -24,8 +25,12 @@ class Program {
   Program(const Graph& graph, const nn::Module& root);
   ~Program();
 
-  // One value for each placeholder; those with a default may be missing at the end.
-  Value run(Args inputs) const;
+  // The inputs by position: those with a default may be missing at the end, `*args` takes what is left over.
+  Value run(Args inputs) const {
+    return names_.has_rest() ? run_bound(names_.bind(inputs, {})) : run_bound(inputs);
+  }
+  // The same with `*args` as one tuple and `**kwargs` as one dictionary.
+  Value run_bound(Args inputs) const;
   size_t input_count() const noexcept { return inputs_.size(); }
 
  private:
@@ -65,6 +70,7 @@ class Program {
   Value resolve(const Frame& frame, const Value& nested) const;
   std::unique_ptr<Frame> take_frame() const;
 
+  const GraphInputs names_;
   std::vector<Input> inputs_;
   std::vector<Step> steps_;
   std::vector<Fill> fills_;

@@ -342,14 +342,14 @@ Value call_with_hooks(ModuleState& state, Args args, FunctionRef<Value(Args)> fo
 
 }  // namespace
 
-Value Module::watched_call(const char* argument_names, ValueList args,
-                           FunctionRef<Value(Args)> forward) const {
+Value Module::watched_call(const char* argument_names, ValueList args, FunctionRef<Value(Args)> forward,
+                           std::string (*result_form)()) const {
   // The module may be replaced or destroyed while it runs.
   std::shared_ptr<ModuleState> state = state_;
   auto run = [&](Args inner) { return call_with_hooks(*state, inner, forward); };
   ModuleObserver* observer = ModuleObserver::current();
   if (!observer) return run(args);
-  return observer->handle({state, ArgumentNames::of(argument_names), std::move(args), run});
+  return observer->handle({state, ArgumentNames::of(argument_names), std::move(args), run, result_form()});
 }
 
 void note_class(ModuleState& module, const std::type_info& type) {

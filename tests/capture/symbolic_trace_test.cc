@@ -6,6 +6,7 @@
 
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "weft/base/warning.h"
 #include "weft/func/functionalize.h"
 #include "weft/nn/layers.h"
 #include "weft/ops/indexing.h"
@@ -105,6 +106,156 @@ TEST(SymbolicTrace, ConcreteArgumentsAreFixedAndChecked) {
                "times has been specialized to have value 3 but got another value");
   EXPECT_ERROR(symbolic_trace(f),
                "argument 'arg1' has a C++ type that only values have: fix it by concrete_args");
+}
+
+TEST(SymbolicTrace, ContainersAreFixedLeafByLeaf) {
+  auto f = [](const Tensor& x, const std::vector<int64_t>& shape, const std::optional<double>& scale) {
+    return std::tuple(x.reshape(SymInts(shape.begin(), shape.end())), scale.value_or(1));
+  };
+  GraphModule g =
+      symbolic_trace(f, {.concrete_args = Dict{{"shape", Value::list({2, 3})}, {"scale", Value()}},
+                         .arg_names = "x, shape, scale"});
+  EXPECT_EQ(g.code(), R"(
+
+
+def forward(self, x, shape_1, shape_2, scale):
+    eq = shape_1 == 2;  shape_1 = None
+    _assert = torch._assert(eq, 'shape has been specialized to have value 2 but got another value');  eq = _assert = None
+    eq_1 = shape_2 == 3;  shape_2 = None
+    _assert_1 = torch._assert(eq_1, 'shape has been specialized to have value 3 but got another value');  eq_1 = _assert_1 = None
+    is_ = operator.is_(scale, None);  scale = None
+    _assert_2 = torch._assert(is_, 'scale has been specialized to have value None but got another value');  is_ = _assert_2 = None
+    reshape = torch.ops.aten.reshape.default(x, [2, 3]);  x = None
+    return [reshape, 1.0]
+    )");
+  const Value shape = Value::list({2, 3});
+  Value result = g.call({arange(6), shape, Value()});
+  expect_equal(result.elements()[0].to_tensor(), arange(6).view({2, 3}));
+  EXPECT_EQ(result.elements()[1].to_double(), 1);
+  EXPECT_TRUE(result.is_tuple());
+  EXPECT_EQ(g.call({arange(6)}, {{"scale", Value()}, {"shape", shape}}).elements().size(), 2u);
+  EXPECT_ERROR(g.call({arange(6), Value::list({3, 2}), Value()}),
+               "shape has been specialized to have value 2 but got another value");
+  EXPECT_ERROR(g.call({arange(6), Value::list({2, 3, 1}), Value()}), "a list of 2");
+  EXPECT_ERROR(g.call({arange(6), shape, 1.5}),
+               "scale has been specialized to have value None but got another value");
+}
+
+TEST(SymbolicTrace, FixedTensorsAreAWarning) {
+  auto f = [](const Tensor& x, const std::tuple<Tensor, int64_t>& pair) {
+    return x + std::get<0>(pair) * std::get<1>(pair);
+  };
+  WarningCapture capture;
+  GraphModule g = symbolic_trace(
+      f, {.concrete_args = Dict{{"pair", Value::tuple({ones({2}), 3})}}, .arg_names = "x, pair"});
+  ASSERT_EQ(capture.warnings().size(), 1u);
+  EXPECT_EQ(
+      capture.warnings()[0].message,
+      "Was not able to add assertion to guarantee correct input pair to specialized function. It is up to "
+      "the user to make sure that your inputs match the inputs you specialized the function with.");
+  expect_equal(g.call({ones({2}), Value::tuple({zeros({2}), 3})}).to_tensor(), full({2}, 4));
+  EXPECT_ERROR(g.call({ones({2}), Value::tuple({ones({2}), 4})}),
+               "pair has been specialized to have value 3 but got another value");
+}
+
+TEST(SymbolicTrace, OptionsForNoArgumentAreRefused) {
+  auto f = [](const Tensor& x, const Tensor& y) { return x + y; };
+  EXPECT_ERROR(symbolic_trace(f, {.concrete_args = Dict{{"z", 1}}, .arg_names = "x, y"}),
+               "symbolic_trace: concrete_args names 'z', but the arguments are [x, y]");
+  EXPECT_ERROR(symbolic_trace(f, {.meta_args = Dict{{"x", ones({2})}}}),
+               "symbolic_trace: meta_args names 'x', but the arguments are [arg0, arg1]");
+}
+
+struct TakesAnyName : nn::Module {
+  nn::Linear fc = child("fcOut", nn::Linear(3, 3));
+  Tensor scale = parameter("W", ones({3}));
+  Var forward(const Tensor& x, const Var& kwargs) {
+    Tensor scaled = fc(x) * scale;
+    return Var(scaled) + kwargs["foo"];
+  }
+  WEFT_ARGS(inX, **kwargs)
+};
+
+// As PyTorch writes `self.fcOut(inX) * self.W + kwargs["foo"]`, but for the operators.
+TEST(SymbolicTrace, NamesAsPyTorchHasThem) {
+  TakesAnyName net;
+  GraphModule g = symbolic_trace(net);
+  const char* code = R"(
+
+
+def forward(self, inX, **kwargs):
+    in_x = inX
+    _kwargs = kwargs
+    fc_out = self.fcOut(in_x);  in_x = None
+    w = self.W
+    mul = torch.ops.aten.mul.Tensor(fc_out, w);  fc_out = w = None
+    getitem = _kwargs['foo'];  _kwargs = None
+    add = mul + getitem;  mul = getitem = None
+    return add
+    )";
+  EXPECT_EQ(g.code(), code);
+  Tensor x = ones({1, 3}), foo = full({3}, 2);
+  Tensor expected = net.fc(x) + foo;
+  expect_equal(g.call({x}, {{"foo", foo}}).to_tensor(), expected);
+  expect_equal(g.call({}, {{"foo", foo}, {"inX", x}}).to_tensor(), expected);
+  expect_equal(g.call({x, Dict{{"foo", foo}}}).to_tensor(), expected);
+  EXPECT_ERROR(g.call({x}), "foo");
+  GraphModule again = symbolic_trace(g);
+  EXPECT_EQ(again.code(), code);
+  expect_equal(again.call({x}, {{"foo", foo}}).to_tensor(), expected);
+}
+
+struct Two : nn::Module {
+  std::tuple<Tensor, Tensor> forward(const Tensor& x) { return {x + 1, x * 2}; }
+  WEFT_ARGS(x)
+};
+struct Nested : nn::Module {
+  std::pair<Tensor, std::tuple<Tensor, Tensor>> forward(const Tensor& x) { return {x, {x + 1, x * 2}}; }
+  WEFT_ARGS(x)
+};
+struct Several : nn::Module {
+  std::vector<Tensor> forward(const Tensor& x) { return x.split(2); }
+  WEFT_ARGS(x)
+};
+template <typename Inner>
+struct HasParts : nn::Module {
+  Inner two = child("two", Inner());
+  Tensor forward(const Tensor& x) {
+    auto result = two(x);
+    if constexpr (std::is_same_v<Inner, Two>) return std::get<0>(result) + std::get<1>(result);
+    else if constexpr (std::is_same_v<Inner, Nested>) return std::get<1>(std::get<1>(result));
+    else return result[0] + result[1];
+  }
+  WEFT_ARGS(x)
+};
+
+TEST(SymbolicTrace, LeafModulesWithSeveralResults) {
+  auto leaf = [](const nn::ModuleState&, std::string_view) { return true; };
+  HasParts<Two> net;
+  const char* code = R"(
+
+
+def forward(self, x):
+    two = self.two(x);  x = None
+    getitem = two[0]
+    getitem_1 = two[1];  two = None
+    add = torch.ops.aten.add.Tensor(getitem, getitem_1);  getitem = getitem_1 = None
+    return add
+    )";
+  GraphModule g = symbolic_trace(net, {.is_leaf_module = leaf});
+  EXPECT_EQ(g.code(), code);
+  expect_equal(g(full({2}, 3)), full({2}, 10));
+  EXPECT_EQ(symbolic_trace(g, {.is_leaf_module = leaf}).code(), code);
+  Tensor meta = empty({4}, kFloat32, std::nullopt, Device("meta"));
+  EXPECT_EQ(symbolic_trace(net, {.is_leaf_module = leaf, .meta_args = Dict{{"x", meta}}}).code(), code);
+
+  HasParts<Nested> nested;
+  expect_equal(symbolic_trace(nested, {.is_leaf_module = leaf})(full({2}, 3)), full({2}, 6));
+  HasParts<Several> several;
+  EXPECT_ERROR(symbolic_trace(several, {.is_leaf_module = leaf}),
+               "the leaf module 'two' gives a number, or a list of any length");
+  GraphModule sized = symbolic_trace(several, {.is_leaf_module = leaf, .meta_args = Dict{{"x", meta}}});
+  expect_equal(sized(arange(4)), from_data<int64_t>({2, 4}));
 }
 
 TEST(SymbolicTrace, MetaArgumentsAnswerQuestions) {

@@ -171,5 +171,14 @@ TEST(Trace, TheNumberOfElementsIsAQuestionOfItsOwn) {
   EXPECT_EQ(trace(turned, ones({3, 3}))(ones({4, 5})).plain_sizes()[1], 5);
 }
 
+// FX would call it foo_bar.
+TEST(Trace, NamesOfArgumentsStayAsTheyAreWritten) {
+  TracedFunction traced = trace([](const Tensor& x, const Tensor& y) { return x + y; },
+                                args({ones({2}), ones({2})}), {.arg_names = "fooBar, T"});
+  EXPECT_THAT(traced.graph_text(), HasSubstr("graph(%fooBar : Float("));
+  EXPECT_NE(traced.graph().find("fooBar"), nullptr);
+  EXPECT_NE(traced.graph().find("T"), nullptr);
+}
+
 }  // namespace
 }  // namespace weft

@@ -98,8 +98,55 @@ TEST(GraphNames, FollowPyTorchsRules) {
   graph.call_module("layer1.0.conv1", {v(x)});
   graph.call(python_function("operator.getitem"), {v(x), 0});
   graph.output(v(x));
-  EXPECT_THAT(names(graph), ElementsAre("x", "kwargs", "sum_1", "sum_2", "add", "add_", "add__1",
+  EXPECT_THAT(names(graph), ElementsAre("x", "_kwargs", "sum_1", "sum_2", "add", "add_", "add__1",
                                         "layer1_0_conv1", "getitem", "output"));
+}
+
+// Each as torch.fx names the nodes that are made of these targets.
+TEST(GraphNames, ComeFromTargetsInSmallLetters) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  auto placeholder = [&](const char* target) { return graph.placeholder(target).name(); };
+  EXPECT_EQ(placeholder("fooBar"), "foo_bar");
+  EXPECT_EQ(placeholder("T"), "t");
+  EXPECT_EQ(placeholder("*args"), "_args");
+  EXPECT_EQ(placeholder("**keywordArgs"), "_keyword_args");
+  EXPECT_EQ(placeholder("__doc__"), "doc");
+  EXPECT_EQ(placeholder("____"), "_unnamed");
+  EXPECT_EQ(placeholder("__"), "_unnamed_1");
+  EXPECT_EQ(placeholder("__x"), "__x");
+  EXPECT_EQ(placeholder("_"), "_");
+  EXPECT_EQ(placeholder("a\u00c9"), "a_");
+  EXPECT_EQ(placeholder("Exception"), "exception");
+  EXPECT_EQ(placeholder("None"), "none");
+  EXPECT_EQ(placeholder("HTTPServer"), "httpserver");
+  EXPECT_EQ(placeholder("dtypeID2X"), "dtype_id2x");
+  EXPECT_EQ(graph.call_module("Foo.BarBaz", {v(x)}).name(), "foo_bar_baz");
+  EXPECT_EQ(graph.call_module("layerNorm2D", {v(x)}).name(), "layer_norm2d");
+  EXPECT_EQ(graph.call_module("Layer_1", {v(x)}).name(), "layer_1");
+  EXPECT_EQ(graph.call_module("layer_1", {v(x)}).name(), "layer_2");
+  EXPECT_EQ(graph.get_attr("encLayers.0.W").name(), "enc_layers_0_w");
+  EXPECT_EQ(graph.call_method("__len__", {v(x)}).name(), "len_1");
+  EXPECT_EQ(graph.call_method("relu_", {v(x)}).name(), "relu_");
+  EXPECT_EQ(graph.call_method("isNan", {v(x)}).name(), "is_nan");
+  EXPECT_EQ(graph.call_method("Sum", {v(x)}).name(), "sum_1");
+  EXPECT_EQ(graph.call_function("round", {v(x)}).name(), "round_1");
+}
+
+// A name that is asked for stays as it is, where Python can have it.
+TEST(GraphNames, ThatAreGivenStayAsTheyAre) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  auto named = [&](const char* name) {
+    return graph.create(NodeKind::kCallFunction, op("aten::neg"), {v(x)}, {}, name).name();
+  };
+  EXPECT_EQ(named("Sum"), "Sum");
+  EXPECT_EQ(named("fooBar"), "fooBar");
+  EXPECT_EQ(named("__len__"), "__len__");
+  EXPECT_EQ(named("a-b  c"), "a_b_c");
+  EXPECT_EQ(named("print"), "print_1");
+  EXPECT_EQ(named("Exception"), "Exception_1");
+  EXPECT_EQ(named("__doc__"), "__doc___1");
 }
 
 // Each list as torch.fx.graph._Namespace gives it for the same requests.

@@ -205,7 +205,9 @@ TEST(StatementCode, ParametersOfOtherNames) {
 
 
 def forward(self, *args, self, **kwargs = -inf):
+    _args = args
     self_1 = self
+    _kwargs = kwargs
     return self_1
     )");
 }

@@ -185,9 +185,9 @@ TEST(TestFXExperimental, test_to_folder) {
   EXPECT_THAT(source, ::testing::HasSubstr("  attr3 = buffer(\"attr3\", weights.at(\"attr3\"));\n"));
   EXPECT_THAT(source, ::testing::HasSubstr(R"(
 Tensor Foo::forward(const Tensor& x) {
-  Tensor W = this->W;
+  Tensor w = this->W;
   Tensor _tensor_constant0 = this->_tensor_constant0;
-  Tensor add = weft::add(W, _tensor_constant0);
+  Tensor add = weft::add(w, _tensor_constant0);
   Tensor attr2 = this->attr2;
   Tensor add_1 = weft::add(add, attr2);
   Tensor attr3 = this->attr3;

@@ -11,7 +11,8 @@ struct SymbolicTraceOptions {
   // Which modules stay one call, by the module and its path. Default: layers of weft::nn, containers
   // excepted.
   std::function<bool(const nn::ModuleState& module, std::string_view path)> is_leaf_module = {};
-  // Arguments that are fixed while tracing, by name; the graph checks that it is called with the same.
+  // Arguments that are fixed while tracing, by name; the graph checks that it is called with the same. Of a
+  // tensor it cannot, which is a warning.
   Dict concrete_args = {};
   // Example tensors (on `meta`, or any) by name: sizes and types of everything that follows from them are
   // then known, and C++ code can branch on them.
@@ -49,6 +50,8 @@ std::vector<ParameterKind> kinds_of(R (M::*)(A...) const) {
 
 GraphModule symbolic_trace_function(const ValueFunction& f, const std::vector<detail::ParameterKind>& kinds,
                                     const nn::Module* root, SymbolicTraceOptions options);
+// The same of a graph: its calls are recorded again as what they are.
+GraphModule symbolic_trace_graph(const GraphModule& module, SymbolicTraceOptions options);
 
 // Captures a function or module without inputs: its arguments are stand-ins whose operators record. What does
 // not depend on them runs, and its results become constants.
@@ -57,11 +60,7 @@ GraphModule symbolic_trace_function(const ValueFunction& f, const std::vector<de
 template <typename F>
 GraphModule symbolic_trace(F f, SymbolicTraceOptions options = {}) {
   if constexpr (std::is_same_v<F, GraphModule>) {
-    std::vector<detail::ParameterKind> kinds(f.graph().placeholders().size(), detail::ParameterKind::kVar);
-    if (options.arg_names.empty())
-      for (const Node* node : f.graph().placeholders())
-        options.arg_names += (options.arg_names.empty() ? "" : ", ") + node->name();
-    return symbolic_trace_function(f.function(), kinds, &f, std::move(options));
+    return symbolic_trace_graph(f, std::move(options));
   } else if constexpr (std::is_base_of_v<nn::Module, F>) {
     nn::note_class(*f.state(), typeid(F));
     if (options.arg_names.empty()) options.arg_names = F::argument_names();

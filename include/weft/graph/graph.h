@@ -55,7 +55,7 @@ class Graph {
   Node& call_method(std::string_view method, ValueList args, Kwargs kwargs = {});
   Node& call_module(std::string_view path, ValueList args, Kwargs kwargs = {});
   Node& output(Value result);
-  // Any kind; `name` is a wish, and by default follows from the target.
+  // Any kind; `name` is a wish, and by default follows from the target by PyTorch's rules: fooBar is foo_bar.
   Node& create(NodeKind kind, Target target, ValueList args, Kwargs kwargs = {}, std::string_view name = {});
   // A copy of a node of any graph; `map` gives the node of this graph for each of its inputs.
   Node& node_copy(const Node& node, FunctionRef<Value(Node&)> map);

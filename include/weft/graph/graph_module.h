@@ -57,7 +57,8 @@ class GraphModule : public nn::Module {
   const Dict& traced_inputs() const noexcept;
   void set_traced_inputs(Dict inputs) const;
 
-  // Runs the graph: one value for each placeholder, or for each argument where there is a CallSpec.
+  // Runs the graph: one value for each placeholder, or for each argument where there is a CallSpec. As in
+  // Python, a placeholder `*args` takes the values that are left over, and `**kwargs` the names.
   Value call(Args args, const Kwargs& kwargs = {}) const;
   Value call(std::initializer_list<Value> args, const Kwargs& kwargs = {}) const {
     return call(Args(args.begin(), args.size()), kwargs);
@@ -80,6 +81,8 @@ class GraphModule : public nn::Module {
  private:
   struct Body;
   std::shared_ptr<const Program> program() const;
+  Value call_with_trees(const CallSpec& spec, Args args, const Kwargs& kwargs) const;
+  Value call_with_inputs(Args args, const Kwargs& kwargs) const;
   std::shared_ptr<Body> body_;
 };
 

@@ -23,9 +23,12 @@ class Interpreter {
   explicit Interpreter(GraphModule module) : module_(std::move(module)) {}
   virtual ~Interpreter() = default;
 
-  // One value for each placeholder; what the output gives.
-  Value run(Args inputs);
-  Value run(std::initializer_list<Value> inputs) { return run(Args(inputs.begin(), inputs.size())); }
+  // The inputs by position or by name, as a GraphModule is called, but of a program with trees for arguments
+  // their leaves; what the output gives.
+  Value run(Args inputs, const Kwargs& kwargs = {});
+  Value run(std::initializer_list<Value> inputs, const Kwargs& kwargs = {}) {
+    return run(Args(inputs.begin(), inputs.size()), kwargs);
+  }
 
   // Every node passes here; the node is `current()`.
   virtual Value run_node(Node& node);
@@ -39,6 +42,8 @@ class Interpreter {
   const GraphModule& module() const noexcept { return module_; }
 
  protected:
+  // One value for each placeholder: a tuple for `*args`, a dictionary for `**kwargs`.
+  Value run_bound(Args inputs);
   Node& current() const noexcept { return *current_; }
   // What a node gave; an error once nobody needs it any more.
   const Value& value_at(const Node& node) const;

@@ -61,6 +61,9 @@ struct ModuleCall {
   ValueList args;
   // Runs the hooks and forward.
   FunctionRef<Value(Args)> run;
+  // The C++ type of the result: "T" for a tensor, "(TT)" for a tuple of two; "-" for a number or a list of
+  // any length, "?" where the type does not tell.
+  std::string result_form;
 };
 
 // Hears of every call of a module on its thread: captures note where operators come from, or take the call
@@ -104,6 +107,25 @@ Value call_with(F& f, Args values) {
     }
   }(std::index_sequence_for<A...>());
 }
+
+template <typename T>
+struct ResultForm {
+  static std::string text() { return std::is_arithmetic_v<T> ? "-" : "?"; }
+};
+template <typename T>
+struct ResultForm<std::vector<T>> {
+  static std::string text() { return "-"; }
+};
+template <>
+struct ResultForm<Tensor> {
+  static std::string text() { return "T"; }
+};
+template <typename... T>
+struct ResultForm<std::tuple<T...>> {
+  static std::string text() { return "(" + (std::string() + ... + ResultForm<T>::text()) + ")"; }
+};
+template <typename First, typename Second>
+struct ResultForm<std::pair<First, Second>> : ResultForm<std::tuple<First, Second>> {};
 
 template <typename T>
 using Kept = typename weft::detail::KeptArgument<std::remove_cvref_t<T>>::Type;
@@ -224,7 +246,8 @@ class Module {
       if (is_watched()) [[unlikely]]
         return weft::detail::result_of_call<R>(watched_call(
             argument_names, {to_value<std::decay_t<A>>(args)...},
-            [&](Args values) { return detail::call_with<R, std::decay_t<A>...>(forward, values); }));
+            [&](Args values) { return detail::call_with<R, std::decay_t<A>...>(forward, values); },
+            &detail::ResultForm<std::decay_t<R>>::text));
     }
     return forward(std::forward<A>(args)...);
   }
@@ -233,7 +256,8 @@ class Module {
     return ModuleObserver::current() || !state_->pre_hooks.empty() || !state_->post_hooks.empty() ||
            !state_->backward_hooks.empty();
   }
-  Value watched_call(const char* argument_names, ValueList args, FunctionRef<Value(Args)> forward) const;
+  Value watched_call(const char* argument_names, ValueList args, FunctionRef<Value(Args)> forward,
+                     std::string (*result_form)() = &detail::ResultForm<Value>::text) const;
 
  private:
   void check_new_name(const std::string& name) const;
