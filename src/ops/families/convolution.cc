@@ -5,6 +5,7 @@
 #include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
+#include "ops/view_replay.h"
 
 namespace weft::ops {
 namespace {
@@ -104,6 +105,11 @@ bool suggests_channels_last(const Tensor& t) {
                                      SymInts{strides[0], strides[1], sizes[2] * strides[2], strides[2]},
                                      t.storage_offset())) == MemoryFormat::kChannelsLast;
 }
+// Signals are made contiguous before they are seen as images; the parts of complex ones always are.
+bool input_suggests_channels_last(const Tensor& input) {
+  if (input.dim() == 3 && (input.is_complex() || !input.is_contiguous())) return false;
+  return suggests_channels_last(input);
+}
 SymInts channels_last_strides(SymIntSpan sizes) {
   if (sizes.size() != 3) return strides_of_format(sizes, MemoryFormat::kChannelsLast);
   return {sizes[1] * sizes[2], 1, sizes[1]};
@@ -121,8 +127,11 @@ TensorSpec convolution_meta(const Tensor& input, const Tensor& weight, const Ten
               "Given input size per channel: {}. Calculated output size per channel: {}. Output size is too "
               "small",
               describe_sizes(input.sizes()), describe_sizes(sizes));
-  bool last = suggests_channels_last(input) || suggests_channels_last(weight);
+  bool last = input_suggests_channels_last(input) || suggests_channels_last(weight);
   SymInts strides = last ? channels_last_strides(sizes) : contiguous_strides(sizes);
+  // The parts of a complex result are put together, which takes row-major for the layout of what is both.
+  if (last && input.is_complex() && same_strides(strides, contiguous_strides(sizes), sizes))
+    strides = contiguous_strides(sizes);
   return {input.dtype(), input.device(), sizes, strides};
 }
 
