@@ -9,22 +9,36 @@
 namespace weft::autograd {
 namespace {
 
+bool is_checked(DType dtype) { return dtype == kFloat64 || dtype == kComplex128; }
+bool is_checked(const Tensor& tensor) { return tensor.defined() && is_checked(tensor.dtype()); }
+
+// The real numbers that a contiguous tensor is made of: two for each complex one.
+int64_t count_of_parts(const Tensor& tensor) { return tensor.plain_numel() * (tensor.is_complex() ? 2 : 1); }
+double& part_of(const Tensor& tensor, int64_t i) { return static_cast<double*>(tensor.raw_data())[i]; }
+
+// The values themselves, row by row in memory of their own.
+Tensor plain_copy(const Tensor& tensor) {
+  NoGrad no_grad;
+  return empty(tensor.sizes(), tensor.dtype()).copy_(tensor);
+}
+
 // Fixed weights, none of them equal: the sum of weighted results has the gradients of all of them in it.
 Tensor weights_for(const Tensor& result, size_t number) {
   Tensor weights = empty(result.sizes(), result.dtype());
-  for (int64_t i = 0; i < weights.plain_numel(); ++i)
-    weights.data<double>()[i] = 0.3 + std::sin(1.7 * static_cast<double>(i) + static_cast<double>(number));
+  for (int64_t i = 0; i < count_of_parts(weights); ++i)
+    part_of(weights, i) = 0.3 + std::sin(1.7 * static_cast<double>(i) + static_cast<double>(number));
   return weights;
 }
-
-bool is_checked(const Tensor& tensor) { return tensor.defined() && tensor.dtype() == kFloat64; }
 
 double weighted_sum(const TensorsFunction& f, const std::vector<Tensor>& inputs) {
   NoGrad no_grad;
   std::vector<Tensor> results = f(inputs);
   double total = 0;
   for (size_t r = 0; r < results.size(); ++r)
-    if (is_checked(results[r])) total += (results[r] * weights_for(results[r], r)).sum().item().to_double();
+    if (is_checked(results[r])) {
+      Tensor values = plain_copy(results[r]), weights = weights_for(values, r);
+      for (int64_t i = 0; i < count_of_parts(values); ++i) total += part_of(values, i) * part_of(weights, i);
+    }
   return total;
 }
 
@@ -38,12 +52,12 @@ std::vector<Tensor> detached_copies(const std::vector<Tensor>& inputs) {
   return copies;
 }
 
-double numeric(const TensorsFunction& f, const std::vector<Tensor>& inputs, size_t input, int64_t element,
+double numeric(const TensorsFunction& f, const std::vector<Tensor>& inputs, size_t input, int64_t part,
                double eps) {
   auto shifted = [&](double by) {
     std::vector<Tensor> moved = detached_copies(inputs);
-    Tensor flat = moved[input].detach().contiguous().clone();
-    flat.data<double>()[element] += by;
+    Tensor flat = plain_copy(moved[input]);
+    part_of(flat, part) += by;
     NoGrad no_grad;
     moved[input].copy_(flat);
     return weighted_sum(f, moved);
@@ -58,8 +72,8 @@ void gradcheck(const TensorsFunction& f, const std::vector<Tensor>& given, const
   std::vector<size_t> numbers;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].requires_grad()) continue;
-    require(inputs[i].dtype() == kFloat64, "gradcheck: input {} is {}; finite differences need float64", i,
-            describe(inputs[i]));
+    require(is_checked(inputs[i]), "gradcheck: input {} is {}; finite differences need float64 or complex128",
+            i, describe(inputs[i]));
     wanted.push_back(inputs[i]);
     numbers.push_back(i);
   }
@@ -70,15 +84,21 @@ void gradcheck(const TensorsFunction& f, const std::vector<Tensor>& given, const
       outputs.push_back(results[r]);
       weights.push_back(weights_for(results[r], r));
     }
-  require(!outputs.empty(), "gradcheck: no float64 result depends on the inputs that require a gradient");
+  require(!outputs.empty(),
+          "gradcheck: no float64 or complex128 result depends on the inputs that require a gradient");
   std::vector<Tensor> grads = grad(outputs, wanted, weights, {.materialize_grads = true});
   for (size_t k = 0; k < wanted.size(); ++k) {
-    Tensor analytic = grads[k].detach().contiguous();
-    for (int64_t e = 0; e < analytic.plain_numel(); ++e) {
-      double got = analytic.data<double>()[e], expected = numeric(f, inputs, numbers[k], e, options.eps);
+    Tensor analytic = plain_copy(grads[k]);
+    bool has_parts = analytic.is_complex();
+    for (int64_t p = 0; p < count_of_parts(analytic); ++p) {
+      double got = part_of(analytic, p), expected = numeric(f, inputs, numbers[k], p, options.eps);
       require(std::abs(got - expected) <= options.atol + options.rtol * std::abs(expected),
-              "gradcheck: the gradient of input {} at element {} is {}, but finite differences give {}",
-              numbers[k], e, got, expected);
+              "gradcheck: the gradient of input {} at element {}{} is {}, but finite differences give {}",
+              numbers[k], has_parts ? p / 2 : p,
+              !has_parts ? ""
+              : p % 2    ? ", imaginary part,"
+                         : ", real part,",
+              got, expected);
     }
   }
 }
@@ -90,8 +110,7 @@ void gradgradcheck(const TensorsFunction& f, const std::vector<Tensor>& given,
     std::vector<Tensor> leaves, wanted;
     for (const Tensor& input : inputs) {
       // A step of finite differences runs without gradients; the inner derivative needs them.
-      Tensor leaf =
-          input.requires_grad() || input.dtype() != kFloat64 ? input : input.detach().set_requires_grad();
+      Tensor leaf = input.requires_grad() || !is_checked(input) ? input : input.detach().set_requires_grad();
       leaves.push_back(leaf);
       if (leaf.requires_grad()) wanted.push_back(leaf);
     }

@@ -124,7 +124,11 @@ std::vector<Tensor> tangents_of(const TangentCall& call) {
   // A view of the value is the same view of the tangent, so that writes to either are seen through both.
   if (call.op().has(Traits::kView) && call.tangent(0).defined() && call.op().has(Traits::kLinear)) {
     std::vector<Value> args(call.args().begin(), call.args().end());
-    args[0] = call.tangent(0);
+    Tensor tangent = call.tangent(0);
+    if (call.op().has(Traits::kReadsStrides) &&
+        !same_strides(call.input(0).strides(), tangent.strides(), tangent.sizes()))
+      tangent = laid_out_as(tangent, SymInts(call.input(0).strides()));
+    args[0] = tangent;
     return results_of(dispatch::redispatch(call.op(), args));
   }
   return transpose_vjp(call);

@@ -2,6 +2,7 @@
 
 #include "ops/inplace_view.h"
 #include "ops/support/batching.h"
+#include "ops/support/type_promotion.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -60,6 +61,15 @@ bool is_batched(const Value& value, const Level& level) {
   return false;
 }
 
+[[noreturn]] void refuse_unbatched_target(const Operator& op) {
+  fail(
+      "vmap: {}(self, *extra_args) is not possible because there exists a Tensor in extra_args that has "
+      "more elements than `self`. "
+      "This happened due to a tensor being vmapped over in extra_args while `self` is not. Use the "
+      "out-of-place operator instead",
+      op.name());
+}
+
 }  // namespace
 
 Batched VmapLevel::run_rule(const Operator& op, Args args) {
@@ -109,13 +119,7 @@ Value VmapLevel::handle_inplace(const Operator& op, Args args) {
   const Operator& functional = op.functional();
   const Tensor& self = args[0].tensor_ref();
   LevelBox* box = box_at(self, *this);
-  if (!box)
-    fail(
-        "vmap: {}(self, *extra_args) is not possible because there exists a Tensor in extra_args that has "
-        "more elements than `self`. "
-        "This happened due to a tensor being vmapped over in extra_args while `self` is not. Use the "
-        "out-of-place operator instead",
-        op.name());
+  if (!box) refuse_unbatched_target(op);
   const bool is_view = functional.has(Traits::kView);  // of the very same memory
   const dispatch::InplaceView view(op, args);
   if (const UnwrappedCall call(op, args, *this); !is_view && may_write_whole_batch(op, call)) {
@@ -128,9 +132,14 @@ Value VmapLevel::handle_inplace(const Operator& op, Args args) {
   Batched batched =
       is_view ? run_rule(functional, args) : run_rule(functional, arguments_to_keep(Ref<Level>(this), args));
   BelowLevel below(*this);
-  Tensor result = movedim(batched.result.to_tensor(), batched.dims[0], box->batch_dim);
-  if (is_view) box->value = result;
-  else copy_(box->value, result);
+  if (!can_cast(batched.result.to_tensor().dtype(), box->value.dtype())) {
+    // A write never changes the category of a type: what the form itself does with each example decides.
+    loop_batch(UnwrappedCall(op, args, *this));
+  } else {
+    Tensor result = movedim(batched.result.to_tensor(), batched.dims[0], box->batch_dim);
+    if (is_view) box->value = result;
+    else copy_(box->value, result);
+  }
   refresh_wrapper(self);
   view.done();
   return args[0];
@@ -175,6 +184,10 @@ Value VmapLevel::handle_random(const Operator& op, Args args, bool has_batched) 
            op.name());
     if (op.has(Traits::kFactory)) return random_factory(op, args);
     if (randomness_ == func::Randomness::kSame) return call_unbatched(op, args);
+    require(op.form() != OpForm::kInplace,
+            "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like "
+            "same randomness. Use the out-of-place form of {}",
+            op.name());
     std::vector<Value> batched(args.begin(), args.end());
     for (Value& value : batched)
       if (value.is_tensor()) {
@@ -184,6 +197,7 @@ Value VmapLevel::handle_random(const Operator& op, Args args, bool has_batched) 
       }
     return wrap_batched(op, args, run_rule(op, batched));
   }
+  if (op.form() == OpForm::kInplace && !is_batched(args[0], *this)) refuse_unbatched_target(op);
   if (randomness_ == func::Randomness::kDifferent) return wrap_batched(op, args, run_rule(op, args));
   if (op.has(Traits::kUninitialized))  // a `_like` factory: the numbers do not depend on the values
     return call_unbatched(op, UnwrappedCall(op, args, *this).args());
@@ -239,6 +253,11 @@ std::vector<int64_t> dims_for(const func::Tensors& args, const std::vector<int64
 
 Tensor unwrap_result(const Tensor& result, const VmapLevel& level, int64_t out_dim) {
   LevelBox* box = box_at(result, level);
+  if (out_dim == func::kNoDim) {
+    require(!box, "vmap: the function can not return a batched tensor when out_dim is kNoDim, but it did: {}",
+            describe(result));
+    return result;
+  }
   Tensor value = box ? box->value : with_batch_first(result, -1, level.size());
   int64_t from = box ? box->batch_dim : 0, to = normalize_dim(out_dim, value.dim());
   return from == to ? value : movedim(value, from, to);

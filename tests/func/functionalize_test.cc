@@ -321,5 +321,18 @@ TEST(FunctionalizeLevel, RefusesChangedSizesOfArguments) {
                "sizes or strides of an argument were changed in place");
 }
 
+// As in PyTorch, a result has the layout of the values; the program sees the strides that it would have.
+TEST(FunctionalizeLevel, ResultsHaveTheLayoutOfTheirValues) {
+  auto f = [](const Tensor& t) {
+    Tensor y = t.clone();
+    y.mul_(2);
+    EXPECT_EQ(describe_sizes(y.strides()).str(), "[6, 1]");
+    return y;
+  };
+  Tensor x = as_strided(ramp({6}), {1, 2}, {6, 1});
+  EXPECT_EQ(describe_sizes(f(x).strides()).str(), "[6, 1]");
+  EXPECT_EQ(describe_sizes(func::functionalize(f)(x).strides()).str(), "[2, 1]");
+}
+
 }  // namespace
 }  // namespace weft

@@ -116,5 +116,44 @@ TEST(PinnedMemory, IsRefusedByFactoriesOfRandomNumbersToo) {
   EXPECT_USER_ERROR(randint_like(x, 3, {}, {}, {}, true), words);
 }
 
+// --- types -----------------------------------------------------------------------------------------------
+
+TEST(NllLoss2d, WantsWideTargets) {
+  Tensor scores = zeros({1, 2, 2, 2}), bytes = zeros({1, 2, 2}, kUInt8);
+  EXPECT_USER_ERROR(nll_loss2d_forward(scores, bytes, {}, 1, -100),
+                    "expected scalar type Long but found Byte");
+  EXPECT_USER_ERROR(nll_loss2d_backward(ones({}), scores, bytes, {}, 1, -100, ones({})),
+                    "expected scalar type Long but found Byte");
+  Tensor total = std::get<1>(nll_loss2d_forward(zeros({0, 2, 2, 2}), zeros({0, 2, 2}, kUInt8), {}, 1, -100));
+  EXPECT_EQ(values(total), std::vector<double>{0});
+  EXPECT_EQ(values(std::get<1>(nll_loss_forward(zeros({1, 2}), zeros({1}, kUInt8), {}, 1, -100))),
+            std::vector<double>{1});
+}
+
+TEST(Addmm, OfNoProductsKeepsTheTypeOfWhatIsScaled) {
+  Tensor x = ones({2, 2}, kInt64), left = ones({2, 0}, kInt64), right = ones({0, 2}, kInt64);
+  constexpr const char* words = "result type Float can't be cast to the desired output type";
+  EXPECT_USER_ERROR(addmm(x, left, right, 0.2, 0.6), words);
+  EXPECT_USER_ERROR(x.addmm_(left, right, 0.2, 1), words);
+  Tensor out = zeros({2, 2}, kInt64);
+  EXPECT_USER_ERROR(addmm_out(out, x, left, right, 0.2, 1), words);
+  EXPECT_USER_ERROR(baddbmm(x.unsqueeze(0), left.unsqueeze(0), right.unsqueeze(0), 0.2, 1), words);
+  EXPECT_EQ(values(addmm(x, left, right, 1, 0.6)), (std::vector<double>{1, 1, 1, 1}));
+  EXPECT_EQ(values(addmm(x, left, right, 2, 3)), (std::vector<double>{2, 2, 2, 2}));
+  EXPECT_EQ(values(addmm(x, ones({2, 3}, kInt64), ones({3, 2}, kInt64), 0.2, 1)),
+            (std::vector<double>{3, 3, 3, 3}));
+}
+
+TEST(Abs, OfComplexNumbersGoesIntoRealOnesOrItsOwnType) {
+  Tensor z = ones({2}, kComplex128), narrow = zeros({2}, kComplex64), same = zeros({2}, kComplex128),
+         real = zeros({2});
+  EXPECT_USER_ERROR(abs_out(narrow, z), "Found dtype complex64 but expected complex128");
+  EXPECT_USER_ERROR(abs_out(same, ones({2}, kComplex64)), "Found dtype complex128 but expected complex64");
+  abs_out(same, z);
+  abs_out(real, z);
+  EXPECT_EQ(values(weft::real(same)), (std::vector<double>{1, 1}));
+  EXPECT_EQ(values(real), (std::vector<double>{1, 1}));
+}
+
 }  // namespace
 }  // namespace weft

@@ -18,6 +18,30 @@ inline std::vector<Value> in_double(const std::vector<Value>& args) {
   });
 }
 
+// The same call with complex tensors for real ones, of nearby values.
+inline std::vector<Value> in_complex(const std::vector<Value>& args) {
+  GradModeScope no_grad(false);
+  return map_tensors(args, [](const Tensor& t) -> Tensor {
+    if (!is_differentiable(t.dtype())) return t;
+    Tensor wide = allocate_contiguous(t.sizes(), kComplex128);
+    copy_(wide, t);
+    auto* elements = wide.data<Complex<double>>();
+    for (size_t i = 0; i < static_cast<size_t>(wide.plain_numel()); ++i)
+      elements[i].im += 0.125 + 0.0625 * static_cast<double>((3 * i) % 5);
+    return wide;
+  });
+}
+// Whether the operator takes these arguments at all.
+inline bool accepts(const Operator& op, const std::vector<Value>& args) {
+  GradModeScope no_grad(false);
+  try {
+    call(op, args);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 inline std::vector<Tensor> differentiable_in(const std::vector<Value>& args) {
   std::vector<Tensor> found;
   for (const Tensor& tensor : tensors_in(args))

@@ -99,5 +99,31 @@ TEST(Convolution, OfASignalFollowsAWeightWithChannelsLast) {
   EXPECT_THAT(texts, ::testing::IsEmpty());
 }
 
+TEST(Convolution, OfASignalWithChannelsLastIsRowMajor) {
+  for (DType dtype : {kFloat32, kFloat64, kComplex64, kBFloat16}) {
+    Tensor x = zeros({2, 3, 3}, dtype).transpose(1, 2), weight = zeros({3, 3, 1}, dtype);
+    EXPECT_THAT(strides_of(conv1d(x, weight)), ElementsAre(9, 3, 1));
+    Tensor one_by_one = zeros({2, 1, 2}, dtype);
+    Tensor grouped = conv1d(zeros({1, 3, 2}, dtype).transpose(1, 2), one_by_one, {}, {1}, {0}, {1}, 2);
+    EXPECT_THAT(strides_of(grouped), ElementsAre(4, 2, 1));
+  }
+}
+
+// What can be read either way keeps the channels last, unless it is put together from two parts.
+TEST(Convolution, OfComplexNumbersPrefersRowMajor) {
+  auto result_of = [](DType dtype) {
+    Tensor x = as_strided(zeros({6}, dtype), {2, 1, 3}, {3, 1, 1}), weight = zeros({2, 1, 1}, dtype);
+    return conv1d(x, weight);
+  };
+  EXPECT_THAT(strides_of(result_of(kFloat32)), ElementsAre(6, 1, 2));
+  EXPECT_THAT(strides_of(result_of(kComplex64)), ElementsAre(6, 3, 1));
+  auto single_of = [](DType dtype) {
+    Tensor x = as_strided(zeros({18}, dtype), {1, 2, 3, 3}, {18, 1, 6, 2});
+    return conv2d(x, zeros({1, 2, 1, 1}, dtype));
+  };
+  EXPECT_THAT(strides_of(single_of(kFloat64)), ElementsAre(9, 1, 3, 1));
+  EXPECT_THAT(strides_of(single_of(kComplex128)), ElementsAre(9, 9, 3, 1));
+}
+
 }  // namespace
 }  // namespace weft::table

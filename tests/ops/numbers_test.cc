@@ -171,5 +171,20 @@ TEST(Topk, OfANumberIsTheNumber) {
   EXPECT_THAT(values_of(indices), ElementsAre(0));
 }
 
+// --- powers ----------------------------------------------------------------------------------------------
+
+TEST(ComplexPowers, OfZeroToThePowerOfZeroAreNotNumbers) {
+  for (DType dtype : {kComplex64, kComplex128}) {
+    Tensor zero = zeros({3}, dtype), both = view_as_real(pow(zero, zero));
+    EXPECT_TRUE(both.ne(both).all().item().to_bool());
+    EXPECT_TRUE(view_as_real(pow(Scalar(0), zero)).isnan().all().item().to_bool());
+    EXPECT_TRUE(pow(zero + 2, zero).eq(1).all().item().to_bool());
+    EXPECT_TRUE(pow(zero, zero + 2).eq(0).all().item().to_bool());
+    // An exponent that is a number asks nothing of the base.
+    EXPECT_TRUE(pow(zero, 0).eq(1).all().item().to_bool());
+    EXPECT_TRUE(pow(zero, Complex<double>(0, 0)).eq(1).all().item().to_bool());
+  }
+}
+
 }  // namespace
 }  // namespace weft::table

@@ -113,56 +113,65 @@ TEST(Vmap, GivesWhatALoopGives) {
 
 // --- jvp -------------------------------------------------------------------------------------------------
 
+void check_jvp(const Operator& op, const std::vector<Value>& args, std::vector<std::string>& texts) {
+  GradModeScope no_grad(false);
+  Tensors inputs = tensors_in(args), primals, tangents;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!is_differentiable(inputs[i].dtype())) continue;
+    places.push_back(i);
+    primals.push_back(inputs[i]);
+    tangents.push_back(weights_like(inputs[i]));
+  }
+  if (primals.empty()) return;
+  auto f = [&](const Tensors& varied) {
+    Tensors complete = inputs;
+    for (size_t i = 0; i < places.size(); ++i) complete[places[i]] = varied[i];
+    return tensors_in(call(op, with_tensors(args, complete)));
+  };
+  auto [values, derivatives] = func::jvp(func::Fn(f), primals, tangents);
+  auto moved = [&](double step) {
+    Tensors varied;
+    for (size_t i = 0; i < primals.size(); ++i) {
+      Tensor copy = duplicate(primals[i]);
+      std::vector<double*> to = parts_of(copy), along = parts_of(tangents[i]);
+      for (size_t k = 0; k < to.size(); ++k) *to[k] += step * *along[k];
+      varied.push_back(copy);
+    }
+    return f(varied);
+  };
+  constexpr double kStep = 1e-6;
+  Tensors above = moved(kStep), below = moved(-kStep);
+  for (size_t i = 0; i < values.size(); ++i) {
+    bool carries = op.is_composite() || (op.def().vjp.differentiable_results >> std::min<size_t>(i, 31) & 1);
+    if (!carries || (values[i].dtype() != kFloat64 && values[i].dtype() != kComplex128)) continue;
+    recorded::Elements high = recorded::elements_of(above[i]), low = recorded::elements_of(below[i]);
+    std::vector<double> expected;
+    for (size_t k = 0; k < high.numbers.size(); ++k) {
+      expected.push_back((high.numbers[k].re - low.numbers[k].re) / (2 * kStep));
+      if (values[i].is_complex()) expected.push_back((high.numbers[k].im - low.numbers[k].im) / (2 * kStep));
+    }
+    compare_gradient(fmt::format("derivative of result {}", i), derivatives[i], values[i], expected, texts);
+  }
+}
+bool has_jvp(const Operator& op) { return is_pure(op) && !op.has(Traits::kNotDifferentiable); }
+
 TEST(Jvp, AgreesWithFiniteDifferences) {
-  auto wanted = [](const Operator& op) { return is_pure(op) && !op.has(Traits::kNotDifferentiable); };
   auto check = [](const Case& one, std::vector<std::string>& texts) {
-    GradModeScope no_grad(false);
-    std::vector<Value> args = map_tensors(in_double(one.args()), duplicate);
-    Tensors inputs = tensors_in(args), primals, tangents;
-    std::vector<size_t> places;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!is_differentiable(inputs[i].dtype())) continue;
-      places.push_back(i);
-      primals.push_back(inputs[i]);
-      tangents.push_back(weights_like(inputs[i]));
-    }
-    if (primals.empty()) return;
-    auto f = [&](const Tensors& varied) {
-      Tensors complete = inputs;
-      for (size_t i = 0; i < places.size(); ++i) complete[places[i]] = varied[i];
-      return tensors_in(call(*one.op, with_tensors(args, complete)));
-    };
-    auto [values, derivatives] = func::jvp(func::Fn(f), primals, tangents);
-    auto moved = [&](double step) {
-      Tensors varied;
-      for (size_t i = 0; i < primals.size(); ++i) {
-        Tensor copy = duplicate(primals[i]);
-        std::vector<double*> to = parts_of(copy), along = parts_of(tangents[i]);
-        for (size_t k = 0; k < to.size(); ++k) *to[k] += step * *along[k];
-        varied.push_back(copy);
-      }
-      return f(varied);
-    };
-    constexpr double kStep = 1e-6;
-    Tensors above = moved(kStep), below = moved(-kStep);
-    for (size_t i = 0; i < values.size(); ++i) {
-      bool carries =
-          one.op->is_composite() || (one.op->def().vjp.differentiable_results >> std::min<size_t>(i, 31) & 1);
-      if (!carries || (values[i].dtype() != kFloat64 && values[i].dtype() != kComplex128)) continue;
-      recorded::Elements high = recorded::elements_of(above[i]), low = recorded::elements_of(below[i]);
-      std::vector<double> expected;
-      for (size_t k = 0; k < high.numbers.size(); ++k) {
-        expected.push_back((high.numbers[k].re - low.numbers[k].re) / (2 * kStep));
-        if (values[i].is_complex())
-          expected.push_back((high.numbers[k].im - low.numbers[k].im) / (2 * kStep));
-      }
-      compare_gradient(fmt::format("derivative of result {}", i), derivatives[i], values[i], expected, texts);
-    }
+    check_jvp(*one.op, map_tensors(in_double(one.args()), duplicate), texts);
   };
   const char* saved = "it also returns the statistics of native_batch_norm, which carry no derivative";
-  expect_only(check_samples(wanted, check),
+  expect_only(check_samples(has_jvp, check),
               both(both(kConstants, kSavedStatistics), {{"aten::_batch_norm_impl_index", saved},
                                                         {"aten::_native_batch_norm_legit.no_stats", saved}}));
+}
+
+TEST(Jvp, OfComplexNumbersAgreesWithFiniteDifferences) {
+  auto check = [](const Case& one, std::vector<std::string>& texts) {
+    std::vector<Value> args = in_complex(one.args());
+    if (accepts(*one.op, args)) check_jvp(*one.op, args, texts);
+  };
+  expect_only(check_samples(has_jvp, check), {});
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ struct GradcheckOptions {
 };
 using TensorsFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
-// Compares the gradients of `f` with finite differences, for every element of the inputs (f64) that require
-// one and every element of the results. An error names the first place where they differ.
+// Compares the gradients of `f` with finite differences, for every element of the inputs (f64, or both parts
+// of c128) that require one and every element of the results. An error names the first that differs.
 void gradcheck(const TensorsFunction& f, const std::vector<Tensor>& inputs,
                const GradcheckOptions& options = {});
 // The same for the gradients of the gradients.

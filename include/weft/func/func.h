@@ -161,7 +161,7 @@ struct VmapOptions {
   // The dim of each argument to map over; kNoDim for an argument that is the same for all. Empty: dim 0 of
   // each.
   std::vector<int64_t> in_dims = {};
-  // Where the mapped dim goes in each result. Empty: dim 0 of each.
+  // Where the mapped dim goes in each result; kNoDim for one without it. Empty: dim 0 of each.
   std::vector<int64_t> out_dims = {};
   Randomness randomness = Randomness::kError;
 };

@@ -122,7 +122,14 @@ WEFT_OPERATOR(silu) = {
     .kernel = Unary<cpu::kSilu>::exact_kernels(),
     .scalar = &cpu::kSilu,
     .vjp = {.saves = inputs(0),
-            .rule = [](const Vjp& v) { return Grads{silu_backward(v.grad(), v.input(0))}; }},
+            .rule =
+                [](const Vjp& v) {
+                  require(!v.grad().is_complex(),
+                          "silu does not support automatic differentiation for outputs with complex dtype.");
+                  return Grads{silu_backward(v.grad(), v.input(0))};
+                }},
+    // Of complex numbers, too: the derivative is that of a holomorphic function.
+    .jvp = [](const Jvp& j) { return std::vector<Tensor>{silu_backward(j.tangent(0), j.input(0))}; },
     .batch = pointwise_batch,
     .samples = real_samples,
 };
@@ -181,7 +188,7 @@ WEFT_OPERATOR(silu_backward) = {
     .vjp = {.saves = inputs(0, 1),
             .rule =
                 [](const Vjp& v) {
-                  Tensor grad = v.input(0), x = v.input(1), s = sigmoid(x);
+                  Tensor grad = conj_of(v.input(0)), x = conj_of(v.input(1)), s = sigmoid(x);
                   Tensor second = s * (1 - s) * (2 + x * (1 - 2 * s));
                   return Grads{silu_backward(v.grad(), x), v.grad() * grad * second};
                 }},

@@ -87,6 +87,30 @@ Tensor with_strides(const Tensor& self, SymIntSpan sizes, SymIntSpan strides) {
   return same_sizes(dense.strides(), strides) ? dense : copy_(new_empty_strided(self, sizes, strides), self);
 }
 
+// The number of elements from the beginning of memory to the last one of a geometry.
+SymInt reached_elements(SymIntSpan sizes, SymIntSpan strides, const SymInt& offset) {
+  SymInt last = offset;
+  for (size_t d = 0; d < sizes.size(); ++d) last = last + max(sizes[d] - 1, SymInt(0)) * strides[d];
+  return last + 1;
+}
+
+// The same view of a tangent whose elements lie where those of the primal do; what the view reads between
+// them does not vary.
+std::vector<Tensor> as_strided_jvp(const Jvp& j) {
+  Tensor self = j.input(0), tangent = j.tangent(0);
+  auto size = boxing::Unboxed<SymIntSpan>(j.arg(1)), stride = boxing::Unboxed<SymIntSpan>(j.arg(2));
+  SymInt offset = j.arg(3).is_none() ? self.storage_offset() : j.arg(3).to_sym_int();
+  bool lies_alike = same_strides(self.strides(), tangent.strides(), self.sizes()) &&
+                    guard_or(self.storage_offset() == tangent.storage_offset(), false);
+  if (!lies_alike) {
+    SymInt elements = max(reached_elements(self.sizes(), self.strides(), self.storage_offset()),
+                          reached_elements(size.get(), stride.get(), offset));
+    tangent = as_strided_scatter(new_zeros(tangent, SymInts{elements}), tangent, self.sizes(), self.strides(),
+                                 self.storage_offset());
+  }
+  return {as_strided(tangent, size.get(), stride.get(), offset)};
+}
+
 // More than any memory holds.
 constexpr int64_t kMostElements = int64_t{1} << 55;
 TensorSpec as_strided_backward_meta(const Tensor& grad, SymIntSpan input_size, SymIntSpan input_stride,
@@ -166,10 +190,12 @@ WEFT_OPERATOR(as_strided) = {
                   return Grads{as_strided_backward(v.grad(), shape.sizes, shape.strides, size.get(),
                                                    stride.get(), offset - shape.offset)};
                 }},
+    .jvp = as_strided_jvp,
     .inverse = function<&as_strided_inverse>(),
     .samples =
         [] {
           return Samples{{"diagonal", {f64({3, 3}), ints({3}), ints({4})}},
+                         {"transposed", {transposed(f64({2, 3})), ints({3}), ints({1})}},
                          {"overlapping", {f64({6}), ints({3, 2}), ints({1, 1}), 1}}};
         },
 };

@@ -1,5 +1,6 @@
 // Powers, extremes of two, clamps, and logic.
 #include "ops/support/family.h"
+#include "ops/support/fill.h"
 #include "ops/support/number_range.h"
 
 namespace weft::ops {
@@ -39,7 +40,8 @@ bool is_number(const Scalar& exponent, double value) {
 // Powers of complex numbers that are products: the logarithm and the exponential of the general way lose
 // infinities and zeros. Says whether it was one.
 bool complex_power_into(const Tensor& self, const Scalar& exponent, DType type, const Tensor& out) {
-  if (is_number(exponent, 1)) copy_values(out, self);
+  if (is_number(exponent, 0)) fill_values(out, 1);  // whatever the base is
+  else if (is_number(exponent, 1)) copy_values(out, self);
   else if (is_number(exponent, -1)) run_pointwise(cpu::kReciprocal, type, out, {&self});
   else if (is_number(exponent, 3) || is_number(exponent, -2)) {
     Tensor square = allocate_contiguous(self.sizes(), type);

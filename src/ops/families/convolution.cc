@@ -5,6 +5,7 @@
 #include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
+#include "ops/view_replay.h"
 
 namespace weft::ops {
 namespace {
@@ -104,6 +105,11 @@ bool suggests_channels_last(const Tensor& t) {
                                      SymInts{strides[0], strides[1], sizes[2] * strides[2], strides[2]},
                                      t.storage_offset())) == MemoryFormat::kChannelsLast;
 }
+// Signals are made contiguous before they are seen as images; the parts of complex ones always are.
+bool input_suggests_channels_last(const Tensor& input) {
+  if (input.dim() == 3 && (input.is_complex() || !input.is_contiguous())) return false;
+  return suggests_channels_last(input);
+}
 SymInts channels_last_strides(SymIntSpan sizes) {
   if (sizes.size() != 3) return strides_of_format(sizes, MemoryFormat::kChannelsLast);
   return {sizes[1] * sizes[2], 1, sizes[1]};
@@ -121,8 +127,11 @@ TensorSpec convolution_meta(const Tensor& input, const Tensor& weight, const Ten
               "Given input size per channel: {}. Calculated output size per channel: {}. Output size is too "
               "small",
               describe_sizes(input.sizes()), describe_sizes(sizes));
-  bool last = suggests_channels_last(input) || suggests_channels_last(weight);
+  bool last = input_suggests_channels_last(input) || suggests_channels_last(weight);
   SymInts strides = last ? channels_last_strides(sizes) : contiguous_strides(sizes);
+  // The parts of a complex result are put together, which takes row-major for the layout of what is both.
+  if (last && input.is_complex() && same_strides(strides, contiguous_strides(sizes), sizes))
+    strides = contiguous_strides(sizes);
   return {input.dtype(), input.device(), sizes, strides};
 }
 
@@ -337,10 +346,32 @@ Grads convolution_vjp(const Vjp& v) {
   return {input, weight, bias};
 }
 
+// The sum of the convolutions with one operand's tangent each, and the bias's own.
+std::vector<Tensor> convolution_jvp(const Jvp& j) {
+  Tensor sum;
+  auto add = [&](const Tensor& input, const Tensor& weight, const Tensor& bias) {
+    auto stride = boxing::Unboxed<Sizes>(j.arg(3)), padding = boxing::Unboxed<Sizes>(j.arg(4)),
+         dilation = boxing::Unboxed<Sizes>(j.arg(5)), extra = boxing::Unboxed<Sizes>(j.arg(7));
+    Tensor term = convolution(input, weight, bias, stride.get(), padding.get(), dilation.get(),
+                              j.arg(6).to_bool(), extra.get(), j.arg(8).to_sym_int());
+    sum = sum.defined() ? sum + term : term;
+  };
+  Tensor input = j.tangent(0), weight = j.tangent(1), bias = j.tangent(2);
+  if (input.defined()) add(input, j.input(1), bias);
+  if (weight.defined()) add(j.input(0), weight, input.defined() ? Tensor() : bias);
+  if (!sum.defined() && bias.defined()) {
+    Tensor result = j.output();
+    SymInts shape(static_cast<size_t>(result.dim()), 1);
+    shape[1] = bias.size(0);
+    sum = expand(reshape(bias, shape), result.sizes());
+  }
+  return {sum};
+}
+
 // (grad, input, weight) -> gradients; each gradient is linear in two of the three, so its derivative is again
 // a convolution or the backward of one.
 Grads convolution_backward_vjp(const Vjp& v) {
-  Tensor grad = v.input(0), input = v.input(1), weight = v.input(2);
+  Tensor grad = conj_of(v.input(0)), input = conj_of(v.input(1)), weight = conj_of(v.input(2));
   auto stride = boxing::Unboxed<Sizes>(v.arg(4)), padding = boxing::Unboxed<Sizes>(v.arg(5)),
        dilation = boxing::Unboxed<Sizes>(v.arg(6)), extra = boxing::Unboxed<Sizes>(v.arg(8));
   bool transposed = v.arg<bool>(7);
@@ -422,6 +453,7 @@ WEFT_OPERATOR(convolution) = {
     .meta = function<&convolution_meta>(),
     .kernel = structured_exact<&convolution_meta, &convolution_into>(),
     .vjp = {.saves = inputs(0, 1) | sizes(2), .rule = convolution_vjp},
+    .jvp = convolution_jvp,
     .batch = convolution_batch,
     .samples =
         [] {

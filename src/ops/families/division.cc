@@ -1,4 +1,7 @@
 // Division with a rounding mode, and the remainders that belong to it.
+#include <cmath>
+
+#include "ops/support/dense.h"
 #include "ops/support/family.h"
 
 namespace weft::ops {
@@ -6,8 +9,63 @@ namespace {
 
 using Mode = std::optional<std::string_view>;
 using True = Binary<cpu::kDiv, TypeRule::kFloat>;
-using Floor = Binary<cpu::kDivFloor>;
 using Trunc = Binary<cpu::kDivTrunc>;
+
+// --- 16-bit floats ---------------------------------------------------------------------------------------
+
+// As PyTorch does, quotients of 16-bit floats are rounded to 16 bits before they are rounded to integers,
+// unless all elements have the same divisor.
+bool has_one_element(const Tensor& t) {
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.plain_sizes()[static_cast<size_t>(d)] != 1 && t.plain_strides()[static_cast<size_t>(d)] != 0)
+      return false;
+  return true;
+}
+bool is_short(DType type) { return type == kFloat16 || type == kBFloat16; }
+bool rounds_in_steps(DType type, const Tensor& other) { return is_short(type) && !has_one_element(other); }
+// The one divisor is not rounded to 16 bits either.
+DType division_type(DType type) { return is_short(type) ? kFloat32 : type; }
+
+// The steps of scalar::DivFloor, each rounded to T.
+template <typename T>
+T floor_quotient(T dividend, T divisor) {
+  auto rounded = [](float number) { return static_cast<float>(static_cast<T>(number)); };
+  auto a = static_cast<float>(dividend), b = static_cast<float>(divisor);
+  float quotient = rounded(a / b);
+  if (b == 0) return static_cast<T>(quotient);
+  float mod = std::fmod(a, b), div = rounded(rounded(a - mod) / b);
+  if (mod != 0 && (b < 0) != (mod < 0)) div = rounded(div - 1);
+  if (div == 0) return static_cast<T>(std::copysign(0.0F, quotient));
+  float floored = std::floor(div);
+  return static_cast<T>(div - floored > 0.5F ? floored + 1 : floored);
+}
+template <typename T>
+void floor_quotients(const Tensor& self, const Tensor& other, const Tensor& out) {
+  Tensor a = dense_as(self, out.sizes(), out.dtype()), b = dense_as(other, out.sizes(), out.dtype());
+  write_dense(out, [&](const Tensor& dense) {
+    for (int64_t i = 0; i < dense.plain_numel(); ++i)
+      dense.data<T>()[i] = floor_quotient(a.data<T>()[i], b.data<T>()[i]);
+  });
+}
+
+struct Floor : Binary<cpu::kDivFloor> {
+  static void into(const Tensor& self, const Tensor& other, const Tensor& out) {
+    DType type = compute(self, other);
+    if (!rounds_in_steps(type, other))
+      return run_division(cpu::kDivFloor, division_type(type), out, self, other);
+    type == kFloat16 ? floor_quotients<Half>(self, other, out) : floor_quotients<BFloat16>(self, other, out);
+  }
+  static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }
+};
+void trunc_into(const Tensor& self, const Tensor& other, const Tensor& out) {
+  DType type = Trunc::compute(self, other);
+  if (!rounds_in_steps(type, other))
+    return run_division(cpu::kDivTrunc, division_type(type), out, self, other);
+  run_pointwise(cpu::kDiv, type, out, {&self, &other});
+  run_pointwise(cpu::kTrunc, type, out, {&out});
+}
+
+// --- rounding modes --------------------------------------------------------------------------------------
 
 enum class Rounding : uint8_t { kNone, kFloor, kTrunc };
 Rounding rounding_of(const Mode& mode) {
@@ -25,7 +83,7 @@ TensorSpec div_mode_meta(const Tensor& self, const Tensor& other, Mode mode) {
 void div_mode_into(const Tensor& self, const Tensor& other, Mode mode, const Tensor& out) {
   Rounding rounding = rounding_of(mode);
   if (rounding == Rounding::kNone) return True::into(self, other, out);
-  rounding == Rounding::kFloor ? Floor::into(self, other, out) : Trunc::into(self, other, out);
+  rounding == Rounding::kFloor ? Floor::into(self, other, out) : trunc_into(self, other, out);
 }
 TensorSpec div_scalar_mode_meta(const Tensor& self, const Scalar& other, Mode mode) {
   Rounding rounding = rounding_of(mode);

@@ -191,24 +191,28 @@ void scatter_value_reduce_into(const Tensor& self, int64_t dim, const Tensor& in
 
 // --- batching --------------------------------------------------------------------------------------------
 
-// All tensors batched in front, the dim counted behind.
-template <int tensor_a, int tensor_b = -1, int tensor_c = -1>
+// All tensors batched in front, the dim counted behind. A tensor without dims counts as a vector of one; the
+// result has the sizes of the tensor at `result_like`.
+template <int result_like, int tensor_a, int tensor_b, int tensor_c = -1>
 Batched along_batch(const Batch& call) {
   std::vector<Value> args(call.args().begin(), call.args().end());
-  int64_t rank = 0;
-  for (int i : {tensor_a, tensor_b, tensor_c})
-    if (i >= 0) rank = std::max(rank, logical_rank(call.tensor(i), call.batch_dim(i)));
-  if (rank == 0) return loop_batch(call);
-  for (int i : {tensor_a, tensor_b, tensor_c})
-    if (i >= 0)
-      args[static_cast<size_t>(i)] = with_batch_first(call.tensor(i), call.batch_dim(i), call.batch_size());
-  args[1] = normalize_dim(call.arg<int64_t>(1), rank) + 1;
-  return {weft::call(call.op(), args), {0}};
+  for (int i : {tensor_a, tensor_b, tensor_c}) {
+    if (i < 0) continue;
+    Tensor batch = with_batch_first(call.tensor(i), call.batch_dim(i), call.batch_size());
+    args[static_cast<size_t>(i)] = batch.dim() == 1 ? unsqueeze(batch, 1) : batch;
+  }
+  auto rank_at = [&](int i) { return logical_rank(call.tensor(i), call.batch_dim(i)); };
+  args[1] = normalize_dim(call.arg<int64_t>(1), rank_at(0)) + 1;
+  Tensor result = weft::call(call.op(), args).to_tensor();
+  return {rank_at(result_like) == 0 ? squeeze(result, 1) : result, {0}};
 }
 
 Samples scatter_samples() {
   return {{"rows", {f64({3, 4}), 1, i64({3, 2}, 0, 4), f64({3, 2})}},
-          {"vector", {f64({5}), 0, i64({3}, 0, 5), f64({3})}}};
+          {"vector", {f64({5}), 0, i64({3}, 0, 5), f64({3})}},
+          {"one_of_a_vector", {f64({5}), 0, i64({}, 0, 5), f64({})}},
+          {"scalars", {f64({}), 0, i64({}, 0, 1), f64({})}},
+          {"of_a_scalar", {f64({}), 0, i64({1}, 0, 1), f64({1})}}};
 }
 
 }  // namespace
@@ -228,11 +232,14 @@ WEFT_OPERATOR(gather) = {
                       scatter_add(new_zeros(v.grad(), v.sizes(0)), v.arg<int64_t>(1), v.input(2), v.grad()),
                       Tensor()};
                 }},
-    .batch = along_batch<0, 2>,
+    .batch = along_batch<2, 0, 2>,
     .samples =
         [] {
           return Samples{{"rows", {f64({3, 4}), 1, i64({3, 2}, 0, 4)}},
                          {"columns", {f64({3, 4}), 0, i64({2, 4}, 0, 3)}},
+                         {"one_of_a_vector", {f64({3}), 0, i64({}, 0, 3)}},
+                         {"of_a_scalar", {f64({}), 0, i64({2}, 0, 1)}},
+                         {"scalars", {f64({}), 0, i64({}, 0, 1)}},
                          {"empty", {f64({3}), 0, i64({0})}}};
         },
 };
@@ -259,8 +266,13 @@ WEFT_OPERATOR(scatter_src) = {
                   return Grads{scatter(v.grad(), dim, v.input(2), 0), Tensor(),
                                gather(v.grad(), dim, v.input(2))};
                 }},
-    .batch = along_batch<0, 2, 3>,
-    .samples = [] { return Samples{{"vector", {f64({5}), 0, i64({3}, 0, 5), f64({3})}}}; },
+    .batch = along_batch<0, 0, 2, 3>,
+    .samples =
+        [] {
+          return Samples{{"vector", {f64({5}), 0, i64({3}, 0, 5), f64({3})}},
+                         {"one_of_a_vector", {f64({5}), 0, i64({}, 0, 5), f64({})}},
+                         {"of_a_scalar", {f64({}), 0, i64({1}, 0, 1), f64({})}}};
+        },
 };
 
 WEFT_OPERATOR(scatter_value) = {
@@ -276,8 +288,13 @@ WEFT_OPERATOR(scatter_value) = {
                 [](const Vjp& v) {
                   return Grads{scatter(v.grad(), v.arg<int64_t>(1), v.input(2), 0), Tensor()};
                 }},
-    .batch = along_batch<0, 2>,
-    .samples = [] { return Samples{{"rows", {f64({3, 4}), 1, i64({3, 2}, 0, 4), 1.5}}}; },
+    .batch = along_batch<0, 0, 2>,
+    .samples =
+        [] {
+          return Samples{{"rows", {f64({3, 4}), 1, i64({3, 2}, 0, 4), 1.5}},
+                         {"one_of_a_vector", {f64({5}), 0, i64({}, 0, 5), 1.5}},
+                         {"of_a_scalar", {f64({}), 0, i64({1}, 0, 1), 1.5}}};
+        },
 };
 
 WEFT_OPERATOR(scatter_reduce) = {
@@ -291,7 +308,7 @@ WEFT_OPERATOR(scatter_reduce) = {
     .traits = Traits::kNotDifferentiable,
     .meta = function<&scatter_reduce_meta>(),
     .kernel = structured_exact<&scatter_reduce_meta, &scatter_reduce_into, true>(),
-    .batch = along_batch<0, 2, 3>,
+    .batch = along_batch<0, 0, 2, 3>,
     .samples = [] { return Samples{{"add", {f64({3, 4}), 1, i64({3, 2}, 0, 4), f64({3, 2}), "add"}}}; },
 };
 
@@ -308,7 +325,7 @@ WEFT_OPERATOR(scatter_value_reduce) = {
     .traits = Traits::kNotDifferentiable,
     .meta = function<&scatter_value_reduce_meta>(),
     .kernel = structured_exact<&scatter_value_reduce_meta, &scatter_value_reduce_into, true>(),
-    .batch = along_batch<0, 2>,
+    .batch = along_batch<0, 0, 2>,
     .samples = [] { return Samples{{"multiply", {f64({3, 4}), 1, i64({3, 2}, 0, 4), 2.0, "multiply"}}}; },
 };
 
@@ -326,7 +343,7 @@ WEFT_OPERATOR(scatter_add) = {
                 [](const Vjp& v) {
                   return Grads{v.grad(), Tensor(), gather(v.grad(), v.arg<int64_t>(1), v.input(2))};
                 }},
-    .batch = along_batch<0, 2, 3>,
+    .batch = along_batch<0, 0, 2, 3>,
     .samples = scatter_samples,
 };
 

@@ -165,14 +165,18 @@ Grads layer_norm_backward_vjp(const Vjp& v) {
   Tensor g_input;
   if (g_normal.defined())
     g_input = rstd * (g_normal - average(g_normal) - normal * average(g_normal * normal));
-  if (g_rstd.defined())
-    add_to(g_input, -(g_rstd * rstd * rstd) * normal / Scalar(input.numel() / rstd.numel()));
+  if (g_rstd.defined()) {
+    SymInt n = 1;
+    for (const SymInt& size : holder.get()) n = n * size;
+    add_to(g_input, -(g_rstd * rstd * rstd) * normal / Scalar(n));
+  }
   return {g_grad, g_input, Tensor(), Tensor(), g_weight, Tensor()};
 }
 
 Samples layer_samples() {
   return {{"affine", {f64({3, 4}), ints({4}), f64({4}), f64({4}), 1e-5}},
-          {"plain", {f64({2, 3, 4}), ints({3, 4}), Value(), Value(), 1e-5}}};
+          {"plain", {f64({2, 3, 4}), ints({3, 4}), Value(), Value(), 1e-5}},
+          {"empty", {f64({0, 3}), ints({3}), f64({3}), f64({3}), 1e-5}}};
 }
 
 }  // namespace

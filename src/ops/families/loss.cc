@@ -75,6 +75,10 @@ void check_nll(const Tensor& self, const Tensor& target, const Tensor& weight, b
       fail("size mismatch (got input: {}, target: {})", describe_sizes(self.sizes()),
            describe_sizes(target.sizes()));
   }
+  // Only images of classes must be of the wide type, and only where there are any.
+  bool takes_bytes = !spatial || guard_or(target.numel() == 0, false);
+  require(target.dtype() != kUInt8 || takes_bytes,
+          "expected scalar type Long but found Byte; convert the targets, which are {}", describe(target));
   require(target.dtype() == kInt64 || target.dtype() == kUInt8, "expected scalar type Long but found {}",
           dtype_name(target.dtype()));
   if (weight.defined()) {

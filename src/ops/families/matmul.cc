@@ -12,6 +12,15 @@ Complex<double> number(const Scalar& s, const Tensor& out) {
   return s.to_complex();
 }
 
+// Without anything to multiply, what is left is `beta * self`, whose type must be one of the result's
+// category.
+void check_scaled_alone(const Scalar& beta, const SymInt& inner, const Tensor& out) {
+  bool is_alone = inner.plain() == 0 && out.plain_numel() > 0 && !beta.equals_number(0);
+  if (is_alone && beta.is_floating() && is_integral(out.dtype()))
+    fail("result type Float can't be cast to the desired output type {}; beta is {}", dtype_name(out.dtype()),
+         beta.to_double());
+}
+
 cpu::Matrix matrix_of(const Tensor& t, int64_t row_dim, int64_t column_dim) {
   return {static_cast<const char*>(t.raw_data()), t.plain_strides()[static_cast<size_t>(row_dim)],
           t.plain_strides()[static_cast<size_t>(column_dim)]};
@@ -96,6 +105,7 @@ TensorSpec addmm_meta(const Tensor& self, const Tensor& mat1, const Tensor& mat2
 }
 void addmm_into(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
                 const Scalar& alpha, const Tensor& out) {
+  check_scaled_alone(beta, mat1.sizes()[1], out);
   multiply(mat1, mat2, number(alpha, out), number(beta, out), self, out);
 }
 
@@ -140,6 +150,7 @@ TensorSpec baddbmm_meta(const Tensor& self, const Tensor& batch1, const Tensor& 
 }
 void baddbmm_into(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                   const Scalar& alpha, const Tensor& out) {
+  check_scaled_alone(beta, batch1.sizes()[2], out);
   bool reads = !beta.equals_number(0);
   if (reads && !out.is_same(self)) copy_values(out, self);
   multiply_batches(batch1, batch2, number(alpha, out), reads ? number(beta, out) : Complex<double>(0), out);

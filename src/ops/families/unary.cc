@@ -36,10 +36,11 @@ const Tensor& abs_inplace(const Tensor& self) {
   require(!self.is_complex(), "In-place abs is not supported for complex tensors.");
   return Abs::inplace(self);
 }
-// The magnitude of complex numbers is converted; no other result is.
+// The magnitude of complex numbers is converted to any real type; no other result is.
 const Tensor& abs_out_kernel(const Tensor& self, const Tensor& out) {
-  require(self.is_complex() || self.dtype() == out.dtype(), "Found dtype {} but expected {}",
-          dtype_name(out.dtype()), dtype_name(self.dtype()));
+  bool converts = self.is_complex() && !out.is_complex();
+  require(converts || self.dtype() == out.dtype(), "Found dtype {} but expected {}", dtype_name(out.dtype()),
+          dtype_name(self.dtype()));
   return Abs::out(self, out);
 }
 

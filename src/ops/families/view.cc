@@ -234,6 +234,11 @@ Batched squeeze_batch(const Batch& call) {
   for (int64_t d = 1; d < self.dim(); ++d) dims.push_back(d);
   return {squeeze(self, IntSpan(dims)), {0}};
 }
+// No dims in the list are no dims to squeeze.
+Batched squeeze_dims_batch(const Batch& call) {
+  if (call.args()[1].elements().empty()) return {alias(call.tensor(0)), {call.batch_dim(0)}};
+  return dims_batch<1>(call);
+}
 Batched unsqueeze_batch(const Batch& call) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
   return {unsqueeze(self, normalize_dim(call.arg<int64_t>(1), self.dim()) + 1), {0}};
@@ -465,9 +470,14 @@ WEFT_OPERATOR(squeeze_dims) = {
                   uint64_t mask = dim_mask(dims.get(), static_cast<int64_t>(v.sizes(0).size()), false);
                   return Grads{unsqueeze_to(v.grad(), v.sizes(0), mask)};
                 }},
-    .batch = dims_batch<1>,
+    .batch = squeeze_dims_batch,
     .inverse = function<&squeeze_dims_inverse>(),
-    .samples = [] { return Samples{{"two", {f64({1, 2, 1, 3}), ints({0, 2})}}}; },
+    .samples =
+        [] {
+          return Samples{{"two", {f64({1, 2, 1, 3}), ints({0, 2})}},
+                         {"none", {f64({1, 2, 1}), ints({})}},
+                         {"scalar", {f64({}), ints({})}}};
+        },
 };
 
 WEFT_OPERATOR(unsqueeze) = {

@@ -190,9 +190,9 @@ ComplexPair<R> sigmoid(ComplexPair<R> z) {
 }
 template <typename R>
 ComplexPair<R> pow(ComplexPair<R> base, ComplexPair<R> exponent) {
-  ComplexPair<R> zero(R(0)), one(R(1));
-  ComplexPair<R> general = exp(exponent * log(base));
-  return where(exponent == zero, one, where((base == zero) & (exponent.re > R(0)), zero, general));
+  ComplexPair<R> zero(R(0));
+  ComplexPair<R> general = exp(exponent * log(base));  // of zero to the power of zero it is not a number
+  return where((base == zero) & (exponent.re > R(0)), zero, general);
 }
 
 }  // namespace weft::scalar

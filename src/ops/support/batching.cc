@@ -1,6 +1,7 @@
 #include "ops/support/batching.h"
 
 #include "ops/support/shapes.h"
+#include "ops/support/type_promotion.h"
 #include "weft/base/error.h"
 #include "weft/ops/functions.h"
 #include "weft/ops/operator.h"
@@ -23,8 +24,35 @@ int64_t logical_rank(const Tensor& tensor, int64_t batch_dim) {
   return tensor.dim() - (batch_dim >= 0 ? 1 : 0);
 }
 
+namespace {
+
+// Per-example tensors without dims are light in type promotion, which their batches are not. Where that makes
+// a difference, the two operands are cast to the type that they have in common for the user.
+void promote_as_seen(const Batch& call, std::vector<Value>& args) {
+  std::vector<size_t> places;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (args[i].is_tensor() && args[i].tensor_ref().defined()) places.push_back(i);
+  if (places.size() != 2) return;
+  const Tensor a = args[places[0]].to_tensor(), b = args[places[1]].to_tensor();
+  if (a.dtype() == b.dtype()) return;
+  // A tensor that is not batched is seen as it is.
+  auto seen = [&](size_t place) {
+    const Tensor& tensor = args[place].tensor_ref();
+    int64_t dim = call.batch_dim(static_cast<int>(place));
+    return dim >= 0 && tensor.dim() == 1 ? allocate_contiguous({}, tensor.dtype()) : tensor;
+  };
+  DType type = common_type(seen(places[0]), seen(places[1]));
+  if (type == common_type(a, b)) return;
+  for (size_t place : places)
+    if (!(args[place].tensor_ref().flags() & tensor_flag::kWrappedNumber))
+      args[place] = args[place].tensor_ref().to(type);
+}
+
+}  // namespace
+
 Batched pointwise_batch(const Batch& call) {
   std::vector<Value> args(call.args().begin(), call.args().end());
+  promote_as_seen(call, args);
   int64_t rank = 0;
   for (size_t i = 0; i < args.size(); ++i)
     if (args[i].is_tensor())
@@ -100,11 +128,30 @@ Batched call_with_dims_shifted(const Batch& call, int dims_argument) {
 
 namespace {
 
-Value example(const Value& value, int64_t dim, int64_t i) {
-  return dim < 0 ? value : Value(select(value.to_tensor(), dim, i));
+// Example `i`; without a number, one of the same sizes that stands for the examples of an empty batch.
+Value example(const Value& value, int64_t dim, std::optional<int64_t> i) {
+  if (dim < 0) return value;
+  if (i) return select(value.to_tensor(), dim, *i);
+  SymInts sizes;
+  for (int64_t d = 0; d < value.tensor_ref().dim(); ++d)
+    if (d != dim) sizes.push_back(value.tensor_ref().size(d));
+  return new_zeros(value.tensor_ref(), sizes);
 }
 
-ValueList arguments_of_example(const Batch& call, int64_t i) {
+// An empty batch of results like this one.
+Value none_of(const Value& result) {
+  if (result.is_sequence()) {
+    ValueList none;
+    for (const Value& element : result.elements()) none.push_back(none_of(element));
+    return result.is_list() ? Value::list(std::move(none)) : Value::tuple(std::move(none));
+  }
+  if (!result.is_tensor()) return result;
+  SymInts sizes{0};
+  for (const SymInt& size : result.tensor_ref().sizes()) sizes.push_back(size);
+  return new_empty(result.tensor_ref(), sizes);
+}
+
+ValueList arguments_of_example(const Batch& call, std::optional<int64_t> i) {
   ValueList args;
   for (size_t k = 0; k < call.args().size(); ++k) {
     const Value& value = call.args()[k];
@@ -145,8 +192,7 @@ Value stack_results(const std::vector<Value>& results) {
 
 Batched loop_batch(const Batch& call) {
   int64_t count = guard_int(call.batch_size());
-  require(count > 0, "{}: it is batched one example after the other, which needs at least one",
-          call.op().name());
+  if (count == 0) return in_front(none_of(weft::call(call.op(), arguments_of_example(call, std::nullopt))));
   std::vector<Value> results;
   for (int64_t i = 0; i < count; ++i) results.push_back(weft::call(call.op(), arguments_of_example(call, i)));
   return in_front(stack_results(results));
