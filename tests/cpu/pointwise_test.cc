@@ -587,7 +587,8 @@ TEST(ComplexKernels, KeepInfinitiesAndZerosApart) {
   // 1 / (1 + exp(-z)) as PyTorch has it: what is too large in both parts has no reciprocal.
   EXPECT_TRUE(std::isnan(apply(kSigmoid, {Number(-100, 2)}).real()));
   EXPECT_EQ(apply(kSigmoid, {Number(-100, 0)}), Number(0, 0));
-  EXPECT_EQ(apply(kPow, {Number(0), Number(0)}), Number(1));
+  Number undecided = apply(kPow, {Number(0), Number(0)});
+  EXPECT_TRUE(std::isnan(undecided.real()) && std::isnan(undecided.imag()));
 }
 
 }  // namespace
