@@ -1,5 +1,8 @@
 #include "weft/capture/symbolic_trace.h"
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "capture/graph_retracer.h"
 #include "weft/base/error.h"
 #include "weft/base/warning.h"
@@ -220,6 +223,32 @@ GraphModule symbolic_trace_graph(const GraphModule& module, SymbolicTraceOptions
 
 namespace {
 
+std::shared_ptr<nn::ModuleState> state_at(const nn::Module& root, std::string_view path) {
+  std::shared_ptr<nn::ModuleState> state = root.state();
+  while (true) {
+    size_t dot = path.find('.');
+    for (const nn::ModuleState::Child& child : state->children)
+      if (child.name == path.substr(0, dot)) {
+        state = child.state;
+        break;
+      }
+    if (dot == std::string_view::npos) return state;
+    path = path.substr(dot + 1);
+  }
+}
+
+// What the C++ module at this path does with so many arguments, in the mode that it is in.
+GraphModule graph_of_layer(const GraphModule& root, std::string_view path, size_t arguments) {
+  Ref<Callable> callable(callable_in(root.find(path)));
+  require(callable != nullptr, "'{}' is no module", path);
+  nn::Module layer = nn::Module::over(state_at(root, path));
+  std::vector<detail::ParameterKind> kinds(arguments, detail::ParameterKind::kTensor);
+  SymbolicTraceOptions options;
+  options.is_leaf_module = [](const nn::ModuleState&, std::string_view) { return false; };
+  return symbolic_trace_function([callable](Args own) { return callable->call(own); }, kinds, &layer,
+                                 options);
+}
+
 // Copies a graph; a call of a C++ module becomes the operators of its forward.
 class ModuleInliner final : public Transformer {
  public:
@@ -233,33 +262,12 @@ class ModuleInliner final : public Transformer {
   }
 
   Value call_module(std::string_view path, Args args, const Kwargs& kwargs) override {
-    Value held = module().find(path);
-    if (graph_module_in(held) || !kwargs.empty()) return Transformer::call_module(path, args, kwargs);
-    Ref<Callable> callable(callable_in(held));
-    nn::Module owner = nn::Module::over(state_at(path));
-    std::vector<detail::ParameterKind> kinds(args.size(), detail::ParameterKind::kTensor);
-    SymbolicTraceOptions options;
-    options.is_leaf_module = [](const nn::ModuleState&, std::string_view) { return false; };
-    GraphModule inner =
-        symbolic_trace_function([callable](Args own) { return callable->call(own); }, kinds, &owner, options);
-    return splice(inner, std::string(path), args);
+    if (graph_module_in(module().find(path)) || !kwargs.empty())
+      return Transformer::call_module(path, args, kwargs);
+    return splice(graph_of_layer(module(), path, args.size()), std::string(path), args);
   }
 
  private:
-  std::shared_ptr<nn::ModuleState> state_at(std::string_view path) const {
-    std::shared_ptr<nn::ModuleState> state = module().state();
-    while (true) {
-      size_t dot = path.find('.');
-      for (const nn::ModuleState::Child& child : state->children)
-        if (child.name == path.substr(0, dot)) {
-          state = child.state;
-          break;
-        }
-      if (dot == std::string_view::npos) return state;
-      path = path.substr(dot + 1);
-    }
-  }
-
   Value splice(const GraphModule& inner, const std::string& path, Args args) {
     std::unordered_map<const Node*, Value> twins;
     size_t next = 0;
@@ -292,5 +300,48 @@ class ModuleInliner final : public Transformer {
 }  // namespace
 
 GraphModule inline_modules(const GraphModule& module) { return ModuleInliner(module).inlined(); }
+
+namespace {
+
+bool calls_layers(const GraphModule& module) {
+  for (const Node& node : module.graph()) {
+    if (node.kind() != NodeKind::kGetAttr && node.kind() != NodeKind::kCallModule) continue;
+    std::optional<Value> value = module.try_find(node.target().to_string());
+    std::optional<GraphModule> inner = value ? graph_module_in(*value) : std::nullopt;
+    if (inner ? calls_layers(*inner) : node.kind() == NodeKind::kCallModule) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+GraphModule modules_as_graphs(const GraphModule& module) {
+  if (!calls_layers(module)) return module;
+  GraphModule::Attributes attributes;
+  std::unordered_set<std::string> seen;
+  for (const Node& node : module.graph()) {
+    if (node.kind() != NodeKind::kGetAttr && node.kind() != NodeKind::kCallModule) continue;
+    const std::string path = node.target().to_string();
+    if (!seen.insert(path).second) continue;
+    Value value = module.find(path);
+    if (std::optional<GraphModule> inner = graph_module_in(value)) {
+      value = Ref<ValueObject>(modules_as_graphs(*inner).callable());
+    } else if (node.kind() == NodeKind::kCallModule) {
+      require(node.kwargs().empty(),
+              "'{}' calls '{}' with arguments by name, which a graph of it would not know", node.name(),
+              path);
+      value = Ref<ValueObject>(graph_of_layer(module, path, node.args().size()).callable());
+    }
+    attributes.emplace_back(path, std::move(value));
+  }
+  // Those of modules first: what is inside of one comes with it.
+  std::stable_partition(attributes.begin(), attributes.end(),
+                        [](const auto& entry) { return entry.second.is_object(); });
+  GraphModule made(attributes, module.graph().copy(), module.state()->class_name);
+  made.state()->training = module.is_training();
+  if (module.call_spec()) made.set_call_spec(*module.call_spec());
+  made.set_traced_inputs(module.traced_inputs());
+  return made;
+}
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include "io/traced_inputs.h"
 #include "weft/autograd/grad_node.h"
 #include "weft/base/error.h"
+#include "weft/capture/symbolic_trace.h"
 #include "weft/base/json.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/text.h"
@@ -32,7 +33,8 @@ void for_each_tensor(const GraphModule& module, const std::function<void(const T
 
 class Writer {
  public:
-  SafeTensors file(const GraphModule& module) {
+  SafeTensors file(const GraphModule& given) {
+    const GraphModule module = modules_as_graphs(given);
     std::unordered_map<const Storage*, std::unordered_set<const TensorImpl*>> users;
     for_each_tensor(module, [&](const Tensor& tensor) {
       if (tensor.storage()->has_memory()) users[tensor.storage().get()].insert(tensor.impl());
@@ -50,25 +52,25 @@ class Writer {
     note["class"] = module.state()->class_name;
     note["training"] = module.is_training();
     note["graph"] = quoted_text(module.graph());
+    std::vector<std::pair<std::string, GraphModule>> inner;
     Json::Array attributes;
-    Json::Object graphs;
     std::unordered_set<std::string> seen;
     for (const Node& node : module.graph()) {
       if (node.kind() != NodeKind::kGetAttr && node.kind() != NodeKind::kCallModule) continue;
       std::string path = node.target().to_string();
       if (!seen.insert(path).second) continue;
       Value value = module.find(path);
-      if (std::optional<GraphModule> inner = graph_module_in(value)) {
-        graphs.insert(path, describe(*inner, prefix + path + "/"));
-      } else {
-        require(
-            value.is_tensor(),
-            "save_graph_module: '{}' is {}, which a file cannot hold; inline_modules() turns calls of C++ "
-            "modules into operators",
-            path, value.kind_name());
-        attributes.emplace_back(entry(path, value.to_tensor(), prefix));
+      if (std::optional<GraphModule> graph = graph_module_in(value)) {
+        inner.emplace_back(path, *graph);
+        continue;
       }
+      require(value.is_tensor(), "save_graph_module: '{}' is {}, which a file cannot hold", path,
+              value.kind_name());
+      attributes.emplace_back(entry(path, value.to_tensor(), prefix));
     }
+    // After the attributes, as they are read: of a tensor with two names the first one has the values.
+    Json::Object graphs;
+    for (const auto& [path, graph] : inner) graphs.insert(path, describe(graph, prefix + path + "/"));
     note["attributes"] = std::move(attributes);
     note["graphs"] = std::move(graphs);
     if (!module.traced_inputs().empty()) note["traced_inputs"] = describe_inputs(module.traced_inputs());
@@ -172,15 +174,17 @@ void check_attributes(const GraphModule& module) {
 
 GraphModule read(const Json& note, const SafeTensors& file, const std::string& prefix,
                  const LoadOptions& options, Tensors& known) {
-  GraphModule::Attributes attributes;
+  GraphModule::Attributes tensors, attributes;
   for (const Json& entry : note.at("attributes").as_array()) {
     const std::string& path = entry.at("path").as_string();
-    attributes.emplace_back(path, read_tensor(entry, file, prefix + path, known));
+    tensors.emplace_back(path, read_tensor(entry, file, prefix + path, known));
   }
   for (const auto& [path, inner] : note.at("graphs").as_object()) {
     GraphModule module = read(inner, file, prefix + path + "/", options, known);
     attributes.emplace_back(path, Value(Ref<ValueObject>(module.callable())));
   }
+  // Behind the graphs: a path may lead into one of them.
+  attributes.insert(attributes.end(), tensors.begin(), tensors.end());
   GraphModule module(attributes, parse_graph(note.at("graph").as_string()), note.at("class").as_string());
   module.graph().lint();
   check_attributes(module);

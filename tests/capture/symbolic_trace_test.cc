@@ -118,7 +118,8 @@ TEST(SymbolicTrace, ContainersAreFixedLeafByLeaf) {
   EXPECT_EQ(g.code(), R"(
 
 
-def forward(self, x, shape_1, shape_2, scale):
+def forward(self, x, shape, scale):
+    x, shape_1, shape_2, scale, = fx_pytree.tree_flatten_spec([x, shape, scale], self._in_spec)
     eq = shape_1 == 2;  shape_1 = None
     _assert = torch._assert(eq, 'shape has been specialized to have value 2 but got another value');  eq = _assert = None
     eq_1 = shape_2 == 3;  shape_2 = None
@@ -126,7 +127,7 @@ def forward(self, x, shape_1, shape_2, scale):
     is_ = operator.is_(scale, None);  scale = None
     _assert_2 = torch._assert(is_, 'scale has been specialized to have value None but got another value');  is_ = _assert_2 = None
     reshape = torch.ops.aten.reshape.default(x, [2, 3]);  x = None
-    return [reshape, 1.0]
+    return pytree.tree_unflatten([reshape, 1.0], self._out_spec)
     )");
   const Value shape = Value::list({2, 3});
   Value result = g.call({arange(6), shape, Value()});

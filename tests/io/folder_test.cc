@@ -62,7 +62,7 @@ TEST(CppText, ASizeForATensorIsANumber) {
 TEST(CppText, NodesWithoutTheirArgumentsAreNoTrouble) {
   auto source = [](const std::string& line) {
     GraphModule module;
-    module.set_graph(parse_graph("graph():\n    %x : [num_users=1] = placeholder[target=x]\n    " + line +
+    module.set_graph(parse_graph("graph():\n    %x = placeholder[target=x]\n    " + line +
                                  "\n    return %x"));
     return cpp_source(module, "Foo").source;
   };

@@ -5,10 +5,13 @@
 
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "weft/autograd/autograd.h"
 #include "weft/base/json.h"
+#include "weft/capture/symbolic_trace.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/script_view.h"
 #include "weft/io/safetensors.h"
+#include "weft/nn/layers.h"
 #include "weft/ops/fake.h"
 
 namespace weft {
@@ -82,6 +85,34 @@ TEST(GraphFile, TensorsThatShareMemoryStillDo) {
     EXPECT_EQ(module.find("u").tensor_ref().storage(), module.find("v").tensor_ref().storage());
   }
   EXPECT_EQ(graph_module_bytes(parse_graph_module(bytes)), bytes);
+}
+
+struct Layered : nn::Module {
+  nn::Linear fc = child("fc", nn::Linear(3, 3));
+  nn::Sequential tail = child("tail", nn::Sequential(nn::ReLU(), fc));
+  Tensor forward(const Tensor& x) { return tail(fc(x)) + fc.weight.sum(); }
+  WEFT_ARGS(x)
+};
+
+TEST(GraphFile, HoldsWhatLayersDo) {
+  Layered net;
+  GraphModule traced = symbolic_trace(net);
+  const std::string bytes = graph_module_bytes(traced);
+  GraphModule loaded = parse_graph_module(bytes);
+  EXPECT_EQ(graph_module_bytes(loaded), bytes);
+  EXPECT_EQ(loaded.code(), traced.code());
+  Tensor x = randn({2, 3});
+  testing::expect_equal(loaded(x), net(x));
+  // The layer that runs twice has one weight, also where the graph reads it itself.
+  {
+    NoGrad no_grad;
+    loaded.find("fc.weight").to_tensor().fill_(0);
+    net.fc.weight.fill_(0);
+  }
+  testing::expect_equal(loaded(x), net(x));
+  EXPECT_EQ(loaded.parameters().size(), 2u);
+  // What was saved is as it was.
+  EXPECT_FALSE(graph_module_in(traced.find("fc")));
 }
 
 TEST(GraphFile, RefusesWhatIsNotThere) {

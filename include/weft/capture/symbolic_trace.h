@@ -79,5 +79,8 @@ GraphModule symbolic_trace(F f, SymbolicTraceOptions options = {}) {
 
 // Replaces calls of modules by what they do, so that the graph needs no C++ code.
 GraphModule inline_modules(const GraphModule& module);
+// The same graph, whose calls of C++ modules are calls of graphs of what those do, in the mode that they are
+// in: what a file can hold. Tensors are shared.
+GraphModule modules_as_graphs(const GraphModule& module);
 
 }  // namespace weft
