@@ -33,20 +33,6 @@ bool is_container(const Value& value) {
   return value.is_sequence() || value.is_dict() || value.object_as<StructObject>();
 }
 
-std::shared_ptr<nn::ModuleState> state_at(const nn::Module& root, std::string_view path) {
-  std::shared_ptr<nn::ModuleState> state = root.state();
-  while (true) {
-    const size_t dot = path.find('.');
-    std::shared_ptr<nn::ModuleState> next;
-    for (const nn::ModuleState::Child& child : state->children)
-      if (child.name == path.substr(0, dot)) next = child.state;
-    invariant(next != nullptr, "there is no module at '{}'", path);
-    state = std::move(next);
-    if (dot == std::string_view::npos) return state;
-    path = path.substr(dot + 1);
-  }
-}
-
 }  // namespace
 
 GraphRetracer::GraphRetracer(SymbolicTracer& tracer, GraphModule module, std::string path)

@@ -46,6 +46,20 @@ ModulePaths module_paths(const nn::ModuleState& root, const std::string& path) {
   return paths;
 }
 
+std::shared_ptr<nn::ModuleState> state_at(const nn::Module& root, std::string_view path) {
+  std::shared_ptr<nn::ModuleState> state = root.state();
+  for (std::string_view rest = path;;) {
+    const size_t dot = rest.find('.');
+    std::shared_ptr<nn::ModuleState> next;
+    for (const nn::ModuleState::Child& child : state->children)
+      if (child.name == rest.substr(0, dot)) next = child.state;
+    require(next != nullptr, "there is no module at '{}'", path);
+    state = std::move(next);
+    if (dot == std::string_view::npos) return state;
+    rest = rest.substr(dot + 1);
+  }
+}
+
 GraphWriter::GraphWriter(const nn::Module* root) : root_(root) {
   if (!root) return;
   auto note = [&](const nn::NamedTensors& tensors) {

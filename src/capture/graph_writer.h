@@ -75,6 +75,8 @@ class GraphWriter {
 // The path of a module and of every module below it, where it is met first.
 using ModulePaths = std::unordered_map<const nn::ModuleState*, std::string>;
 ModulePaths module_paths(const nn::ModuleState& root, const std::string& path);
+// The module that a path leads to.
+std::shared_ptr<nn::ModuleState> state_at(const nn::Module& root, std::string_view path);
 
 // What is inside a container mapped by f; the containers are made anew.
 Value map_leaves(const Value& value, FunctionRef<Value(const Value&)> f);

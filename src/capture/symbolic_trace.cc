@@ -223,20 +223,6 @@ GraphModule symbolic_trace_graph(const GraphModule& module, SymbolicTraceOptions
 
 namespace {
 
-std::shared_ptr<nn::ModuleState> state_at(const nn::Module& root, std::string_view path) {
-  std::shared_ptr<nn::ModuleState> state = root.state();
-  while (true) {
-    size_t dot = path.find('.');
-    for (const nn::ModuleState::Child& child : state->children)
-      if (child.name == path.substr(0, dot)) {
-        state = child.state;
-        break;
-      }
-    if (dot == std::string_view::npos) return state;
-    path = path.substr(dot + 1);
-  }
-}
-
 // What the C++ module at this path does with so many arguments, in the mode that it is in.
 GraphModule graph_of_layer(const GraphModule& root, std::string_view path, size_t arguments) {
   Ref<Callable> callable(callable_in(root.find(path)));

@@ -34,9 +34,10 @@ ValueList GraphInputs::bind(Args args, const Kwargs& kwargs) const {
   require(positional <= inputs_.size(), "the graph takes {} inputs but {} were given", inputs_.size(),
           args.size());
   for (size_t i = 0; i < positional; ++i) bound[i] = args[i];
-  require(!names_ || !bound[*names_] || bound[*names_]->is_dict(),
-          "the graph takes {} inputs by position but {} were given; '{}' is a dictionary", *names_,
-          args.size(), inputs_[names_.value_or(0)].name);
+  if (names_ && bound[*names_])
+    require(bound[*names_]->is_dict(),
+            "the graph takes {} inputs by position but {} were given; '{}' is a dictionary", *names_,
+            args.size(), inputs_[*names_].name);
   if (positions_)
     bound[*positions_] = Value::tuple({args.begin() + static_cast<ptrdiff_t>(positional), args.end()});
 

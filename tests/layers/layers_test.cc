@@ -233,7 +233,8 @@ TEST(FakeTest, StrayRealTensorsAreNamed) {
 }
 
 TEST(FakeTest, RealTensorsThatAreAllowedNeverChange) {
-  Tensor real = zeros({2, 3}), view = real.select(0, 1), meta = empty({2}, kFloat32, std::nullopt, Device("meta"));
+  Tensor real = zeros({2, 3}), view = real.select(0, 1),
+         meta = empty({2}, kFloat32, std::nullopt, Device("meta"));
   const uint32_t flags = real.flags(), meta_flags = meta.flags();
   {
     FakeMode mode({.allow_real_inputs = true});
@@ -266,12 +267,16 @@ TEST(FakeTest, ItemGivesAnUnbackedSymbol) {
 
 // --- autocast --------------------------------------------------------------------------------------------
 
-TEST(AutocastTest, NarrowsProductsAndWidensSoftmax) {
+// As PyTorch has it for the CPU.
+TEST(AutocastTest, NarrowsProductsAndWidensLosses) {
   Tensor x = ramp({2, 3}).to(kFloat32), w = ramp({4, 3}).to(kFloat32);
   Autocast cast;
   Tensor y = linear(x, w);
   EXPECT_EQ(y.dtype(), kBFloat16);
-  EXPECT_EQ(softmax(y, 1).dtype(), kFloat32);
+  EXPECT_EQ(mse_loss(y, y).dtype(), kFloat32);
+  EXPECT_EQ(cross_entropy_loss(y, zeros({2}, kInt64)).dtype(), kFloat32);
+  for (const Tensor& same : {softmax(y, 1), log_softmax(y, 1), layer_norm(y, {4}), y.exp(), y.sum()})
+    EXPECT_EQ(same.dtype(), kBFloat16);
   EXPECT_EQ((x + x).dtype(), kFloat32);
   Autocast off(kBFloat16, false);
   EXPECT_EQ(linear(x, w).dtype(), kFloat32);

@@ -322,7 +322,6 @@ WEFT_OPERATOR(native_group_norm) = {
         "aten::native_group_norm.out(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt "
         "HxW, int group, float eps, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), "
         "Tensor(b!), Tensor(c!))",
-    .traits = Traits::kAutocastWide,
     .meta = function<&group_norm_meta>(),
     .kernel = structured_exact<&group_norm_meta, &group_norm_into>(),
     .vjp = {.saves = inputs(0, 1) | outputs(1, 2) | sizes(2), .rule = group_norm_vjp},

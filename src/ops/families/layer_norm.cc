@@ -189,7 +189,6 @@ WEFT_OPERATOR(native_layer_norm) = {
         "aten::native_layer_norm.out(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, "
         "float eps, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), "
         "Tensor(c!))",
-    .traits = Traits::kAutocastWide,
     .meta = function<&layer_norm_meta>(),
     .kernel = structured_exact<&layer_norm_meta, &layer_norm_into>(),
     .vjp = {.saves = inputs(0, 2) | outputs(1, 2) | sizes(3),

@@ -114,7 +114,6 @@ Samples backward_samples() {
 WEFT_OPERATOR(softmax_kernel) = {
     .schema = "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
     .out = "aten::_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kAutocastWide,
     .meta = function<&Plain::meta>(),
     .kernel = structured_exact<&Plain::meta, &Plain::into>(),
     .vjp = {.saves = outputs(0) | sizes(0),
@@ -131,7 +130,6 @@ WEFT_OPERATOR(log_softmax_kernel) = {
     .schema = "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
     .out =
         "aten::_log_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kAutocastWide,
     .meta = function<&Log::meta>(),
     .kernel = structured_exact<&Log::meta, &Log::into>(),
     .vjp = {.saves = outputs(0) | sizes(0),
