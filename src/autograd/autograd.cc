@@ -4,6 +4,7 @@
 #include "autograd/leaf_node.h"
 #include "autograd/view_history.h"
 #include "core/history_text.h"
+#include "ops/support/shapes.h"
 #include "weft/base/error.h"
 #include "weft/ops/functions.h"
 #include "weft/ops/layers.h"
@@ -155,10 +156,8 @@ void Tensor::set_grad(const Tensor& grad) const {
     require(!grad.is_same(*this), "can't assign Variable as its own grad");
     require(grad.device() == device(), "assigned grad is on {} but the tensor is on {}",
             grad.device().to_string(), device().to_string());
-    bool same = grad.dim() == dim();
-    for (int64_t d = 0; same && d < dim(); ++d) same = guard_or(grad.size(d) == size(d), true);
-    require(same && grad.dtype() == dtype(), "assigned grad has data of {} but the tensor is {}",
-            describe(grad), describe(*this));
+    require(may_be_same_sizes(grad.sizes(), sizes()) && grad.dtype() == dtype(),
+            "assigned grad has data of {} but the tensor is {}", describe(grad), describe(*this));
   }
   autograd::variable_meta(*this).grad() = grad;
 }

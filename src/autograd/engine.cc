@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "ops/support/shapes.h"
 #include "weft/autograd/anomaly.h"
 #include "weft/base/error.h"
 #include "weft/ops/functions.h"
@@ -165,12 +166,6 @@ class Run {
     }
   }
 
-  static bool may_be_equal(SymIntSpan a, SymIntSpan b) {
-    bool equal = a.size() == b.size();
-    for (size_t d = 0; equal && d < a.size(); ++d) equal = guard_or(a[d] == b[d], true);
-    return equal;
-  }
-
   void run_pre_hooks(GradNode& node, std::vector<Tensor>& grads) {
     if (!node.hooks) return;
     // A copy: a hook may remove itself, or add others.
@@ -180,7 +175,7 @@ class Run {
       Tensor& grad = grads[entry.result];
       Tensor replaced = entry.hook(grad);
       if (!replaced.defined()) continue;
-      require(may_be_equal(replaced.sizes(), grad.sizes()),
+      require(may_be_same_sizes(replaced.sizes(), grad.sizes()),
               "a hook on the gradient of a result of {} has changed the size of value: it was given {} and "
               "gave {}",
               node.name(), describe(grad), describe(replaced));

@@ -1,8 +1,8 @@
 #include "capture/graph_retracer.h"
 
+#include "core/tree_level.h"
 #include "graph/graph_inputs.h"
 #include "weft/base/error.h"
-#include "weft/core/struct.h"
 
 namespace weft {
 namespace {
@@ -27,10 +27,6 @@ bool holds_tensors(const Value& value) {
     return leaf;
   });
   return found;
-}
-
-bool is_container(const Value& value) {
-  return value.is_sequence() || value.is_dict() || value.object_as<StructObject>();
 }
 
 }  // namespace

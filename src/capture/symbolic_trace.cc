@@ -4,9 +4,9 @@
 #include <unordered_set>
 
 #include "capture/graph_retracer.h"
+#include "core/tree_level.h"
 #include "weft/base/error.h"
 #include "weft/base/warning.h"
-#include "weft/core/struct.h"
 #include "weft/graph/interpreter.h"
 #include "weft/ops/overloads.h"
 
@@ -128,10 +128,6 @@ void check_names(const char* option, const Dict& named, const std::vector<Parame
     require(is_there, "symbolic_trace: {} names {}, but the arguments are [{}]", option, name.to_string(),
             known);
   }
-}
-
-bool is_container(const Value& value) {
-  return value.is_sequence() || value.is_dict() || value.object_as<StructObject>();
 }
 
 // What the program is given for an argument that is one input of the graph.

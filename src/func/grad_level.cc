@@ -5,6 +5,7 @@
 #include "autograd/record.h"
 #include "func/level.h"
 #include "ops/inplace_view.h"
+#include "ops/support/shapes.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -80,16 +81,6 @@ void detail::require_differentiable(const char* what, const Tensors& inputs) {
             describe(input));
 }
 
-namespace {
-
-bool may_be_alike(SymIntSpan a, SymIntSpan b) {
-  bool alike = a.size() == b.size();
-  for (size_t d = 0; alike && d < a.size(); ++d) alike = guard_or(a[d] == b[d], true);
-  return alike;
-}
-
-}  // namespace
-
 std::function<Value(Args)> Pullback::function() const {
   return [pull = *this](Args args) {
     size_t count = 0;
@@ -138,7 +129,7 @@ std::pair<Tensors, Pullback> vjp_of(const Fn& f, const Tensors& inputs) {
     run.retain_graph = retain_graph;
     run.inherit_state = true;
     for (size_t i = 0; i < gradients.size(); ++i) {
-      require(!gradients[i].defined() || may_be_alike(gradients[i].sizes(), wrapped_results[i].sizes()),
+      require(!gradients[i].defined() || may_be_same_sizes(gradients[i].sizes(), wrapped_results[i].sizes()),
               "Mismatch in shape: grad_output[{}] has a shape of {} and output[{}] has a shape of {}.", i,
               describe_sizes(gradients[i].sizes()), i, describe_sizes(wrapped_results[i].sizes()));
       if (!wrapped_results[i].requires_grad() || !gradients[i].defined()) continue;

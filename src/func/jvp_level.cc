@@ -6,6 +6,7 @@
 #include "func/level.h"
 #include "func/transpose.h"
 #include "ops/inplace_view.h"
+#include "ops/support/shapes.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
 
@@ -215,13 +216,10 @@ std::pair<Tensors, Tensors> jvp_of(const Fn& f, const Tensors& inputs, const Ten
   Tensors wrapped;
   for (size_t i = 0; i < inputs.size(); ++i) {
     bool differentiable = tangents[i].defined() && is_differentiable(inputs[i].dtype());
-    if (differentiable) {
-      bool alike = inputs[i].dim() == tangents[i].dim();
-      for (int64_t d = 0; alike && d < inputs[i].dim(); ++d)
-        alike = guard_or(inputs[i].size(d) == tangents[i].size(d), true);
-      require(alike, "jvp: input {} is {}, but its tangent is {}; they must be of the same size", i,
+    if (differentiable)
+      require(may_be_same_sizes(inputs[i].sizes(), tangents[i].sizes()),
+              "jvp: input {} is {}, but its tangent is {}; they must be of the same size", i,
               describe(inputs[i]), describe(tangents[i]));
-    }
     wrapped.push_back(differentiable ? wrap_at(entry.level(), inputs[i], -1, tangents[i]) : inputs[i]);
   }
   std::pair<Tensors, Tensors> results;

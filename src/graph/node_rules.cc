@@ -5,9 +5,9 @@
 namespace weft {
 
 void check_target(NodeKind kind, const Target& target, std::string_view doing) {
-  require((kind == NodeKind::kCallFunction) == (target.op() || target.function()),
-          "{}: a {} node {} a function for its target, but '{}' was given", doing, kind_name(kind),
-          kind == NodeKind::kCallFunction ? "needs" : "cannot have", target.to_string());
+  if ((kind == NodeKind::kCallFunction) != (target.op() || target.function())) [[unlikely]]
+    fail("{}: a {} node {} a function for its target, but '{}' was given", doing, kind_name(kind),
+         kind == NodeKind::kCallFunction ? "needs" : "cannot have", target.to_string());
 }
 
 void check_arguments(NodeKind kind, const Target& target, const ValueList& args, const Kwargs& kwargs,

@@ -3,19 +3,10 @@
 #include <unordered_map>
 
 #include "func/substitution.h"
+#include "ops/support/shapes.h"
 #include "weft/base/error.h"
 
 namespace weft::nn {
-namespace {
-
-bool same_sizes(const Tensor& a, const Tensor& b) {
-  if (a.dim() != b.dim()) return false;
-  for (int64_t d = 0; d < a.dim(); ++d)
-    if (!guard_or(a.size(d) == b.size(d), true)) return false;
-  return true;
-}
-
-}  // namespace
 
 struct Substitution::Entry {
   explicit Entry(Ref<Level> level) : entry(std::move(level)) {}
@@ -30,7 +21,7 @@ Substitution::Substitution(const Module& module, const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
     auto found = own.find(name);
     require(found != own.end(), "functional_call: the module has no parameter or buffer '{}'", name);
-    require(tensor.defined() && same_sizes(tensor, found->second),
+    require(tensor.defined() && may_be_same_sizes(tensor.sizes(), found->second.sizes()),
             "functional_call: '{}' is {} in the module, but {} was given", name, describe(found->second),
             describe(tensor));
     level->replace(found->second, tensor);

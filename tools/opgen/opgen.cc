@@ -351,7 +351,8 @@ std::string definition(const Overload& o) {
     }
   std::string slow = returns_argument ? fmt::format("return {}, {};\n", call, written_name)
                                       : fmt::format("return {};\n", call);
-  std::string kernel = fmt::format("dispatch::run_typed<{}>(op{}{})", signature_type(o), names.empty() ? "" : ", ", names);
+  std::string kernel =
+      fmt::format("dispatch::run_typed<{}>(op{}{})", signature_type(o), names.empty() ? "" : ", ", names);
   std::string body;
   if (o.is_inplace_view) {
     body = "  " + slow;  // the tensor's story changes too: no matter of a kernel and a count

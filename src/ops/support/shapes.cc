@@ -43,12 +43,19 @@ SymInts broadcast_sizes(std::initializer_list<const Tensor*> tensors) {
   return sizes;
 }
 
-bool same_sizes(SymIntSpan a, SymIntSpan b) {
+namespace {
+
+bool are_same_sizes(SymIntSpan a, SymIntSpan b, bool where_undecided) {
   if (a.size() != b.size()) return false;
   for (size_t d = 0; d < a.size(); ++d)
-    if (!a[d].same_as(b[d]) && !guard_or(a[d] == b[d], false)) return false;
+    if (!a[d].same_as(b[d]) && !guard_or(a[d] == b[d], where_undecided)) return false;
   return true;
 }
+
+}  // namespace
+
+bool same_sizes(SymIntSpan a, SymIntSpan b) { return are_same_sizes(a, b, false); }
+bool may_be_same_sizes(SymIntSpan a, SymIntSpan b) { return are_same_sizes(a, b, true); }
 
 namespace {
 

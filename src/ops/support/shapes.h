@@ -35,6 +35,8 @@ SymInts reduced_sizes(SymIntSpan sizes, uint64_t mask, bool keepdim);
 
 // Whether two lists of sizes are the same; undecided symbolic sizes guard.
 bool same_sizes(SymIntSpan a, SymIntSpan b);
+// The same where undecided sizes are taken to be equal: for checks that must not refuse them.
+bool may_be_same_sizes(SymIntSpan a, SymIntSpan b);
 
 // The device of the first tensor that is not a 0-dim CPU tensor beside others.
 Device device_of(std::initializer_list<const Tensor*> tensors);
