@@ -1,5 +1,6 @@
 // How long it takes until a program is a graph, and what is done to graphs: weft's side of the suite
 // "capture". The peer's side is capture_peer.py, with the same cases.
+#include <malloc.h>
 #include <unistd.h>
 #include <weft/weft.h>
 
@@ -30,19 +31,29 @@ bench::Loop joint_of(CaptureMode mode) {
   return bench::repeat([=] { make_graph(joint, {.mode = mode, .allow_real_inputs = true})(x); });
 }
 
-// x + 1, n times.
-Graph chain(int64_t nodes) {
+// x + 1, n times; returns the last, or x.
+enum class Returns { kLast, kFirst };
+Graph chain(int64_t nodes, Returns returns = Returns::kLast) {
   Graph graph;
-  Node* last = &graph.placeholder("x");
+  Node& x = graph.placeholder("x");
+  Node* last = &x;
   const Operator& add = operator_named("aten::add.Tensor");
   for (int64_t i = 0; i < nodes; ++i) last = &graph.call(add, {value_of(*last), 1});
-  graph.output(value_of(*last));
+  graph.output(value_of(returns == Returns::kLast ? *last : x));
   return graph;
 }
 
 Tensor add_many(Tensor x, int64_t times) {
   for (int64_t i = 0; i < times; ++i) x = x + 1;
   return x;
+}
+
+// Small and large runs are to begin alike: what earlier ones left in the process's free memory and in the
+// caches would serve the small one only.
+void forget_the_past() {
+  malloc_trim(0);
+  static std::vector<char> other(size_t{128} << 20);
+  for (size_t i = 0; i < other.size(); i += 64) ++other[i];
 }
 
 // What this process holds of the machine's memory.
@@ -105,30 +116,35 @@ bench::Cases cases() {
                    return bench::repeat([=] { module(x); });
                  }});
   for (int64_t nodes : {100'000, 1'000'000}) {
-    auto add = [&](std::string what, std::function<bench::Loop()> setup) {
-      all.push_back({what + (nodes == 100'000 ? ", 10^5 nodes" : ", 10^6 nodes"), kOwn, std::move(setup)});
+    auto add = [&](std::string what, auto prepare, auto body) {
+      auto prepare_cold = [prepare] {
+        auto operand = prepare();
+        forget_the_past();
+        return operand;
+      };
+      all.push_back({what + (nodes == 100'000 ? ", 10^5 nodes" : ", 10^6 nodes"), kOwn,
+                     [=] { return bench::repeat_on(prepare_cold, body); }});
     };
-    add("capture", [nodes] {
-      Tensor x = ones({1});
-      return bench::repeat([=] { make_graph([nodes](const Tensor& t) { return add_many(t, nodes); })(x); });
-    });
-    add("print", [nodes] {
-      auto graph = std::make_shared<Graph>(chain(nodes));
-      return bench::repeat([=] { graph->code(); });
-    });
-    add("parse", [nodes] {
-      std::string code = chain(nodes).code();
-      return bench::repeat([=] { parse_code(code); });
-    });
-    add("dead code", [nodes] {
-      auto graph = std::make_shared<Graph>(chain(nodes));
-      return bench::repeat([=] { graph->eliminate_dead_code(); });
-    });
-    add("copy", [nodes] {
-      auto graph = std::make_shared<Graph>(chain(nodes));
-      return bench::repeat([=] { graph->copy(); });
-    });
-    add("destruction", [nodes] { return bench::repeat([=] { chain(nodes); }); });
+    auto graph = [nodes] { return chain(nodes); };
+    add(
+        "capture", [] { return ones({1}); },
+        [nodes](const Tensor& x) {
+          return make_graph([nodes](const Tensor& t) { return add_many(t, nodes); })(x);
+        });
+    add("print", graph, [](const Graph& g) { return g.code(); });
+    add(
+        "parse", [nodes] { return chain(nodes).code(); },
+        [](const std::string& code) { return parse_code(code); });
+    add(
+        "dead code", [nodes] { return chain(nodes, Returns::kFirst); },
+        [](Graph& g) { return g.eliminate_dead_code(); });
+    add("copy", graph, [](const Graph& g) { return g.copy(); });
+    add(
+        "destruction", [nodes] { return std::unique_ptr<Graph>(new Graph(chain(nodes))); },
+        [](std::unique_ptr<Graph>& g) {
+          g.reset();
+          return 0;
+        });
   }
   return all;
 }

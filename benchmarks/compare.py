@@ -12,6 +12,7 @@ import sys
 SAMPLE_SECONDS = 0.006  # what one answer should take, at least
 CASE_SECONDS = 0.6  # what one case may take of each process, but for FEWEST_ROUNDS
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 60
+FEWEST_OWN_ROUNDS = 12
 
 # Rows made of two others: what one takes beyond the other.
 BEYOND = {
@@ -118,14 +119,32 @@ def compare(servers, name):
     return [best_quarter(s) for s in samples]
 
 
-def measure(server, name):
-    """The time of a case that only one process has, or the quantity that it is about."""
-    if name in OWN_QUANTITY:
-        return server.run(name, 1)
-    times, samples = repeats(server, name), []
-    while len(samples) < MOST_ROUNDS and (sum(samples) * times / 1e9 < CASE_SECONDS or len(samples) < FEWEST_ROUNDS):
-        samples.append(server.run(name, times))
-    return best_quarter(samples)
+def measure(server, names):
+    """The times of cases that only one process has. They take turns: what else the machine does hits all of them."""
+    times = {name: repeats(server, name) for name in names}
+    samples = {name: [] for name in names}
+    spent, rounds = 0, 0
+    while rounds < MOST_ROUNDS and (spent < CASE_SECONDS or rounds < FEWEST_OWN_ROUNDS):
+        rounds += 1
+        for name in names:
+            samples[name].append(server.run(name, times[name]))
+            spent += samples[name][-1] * times[name] / 1e9
+    return {name: best_quarter(taken) for name, taken in samples.items()}
+
+
+def own_times(server, cases, pattern):
+    """Of the cases that only weft has, with those of a row in turns."""
+    rules = [*OWN.values(), *OWN_RATIO.values(), *OWN_GROWTH.values()]
+    groups = [[rule[part] for part in ("part", "whole", "small", "large") if part in rule] for rule in rules]
+    times = {}
+    for name in cases:
+        if name in times or not re.search(pattern, name):
+            continue
+        if name in OWN_QUANTITY:
+            times[name] = server.run(name, 1)
+        else:
+            times.update(measure(server, next(group for group in groups if name in group)))
+    return times
 
 
 def own_rows(times, threads):
@@ -207,13 +226,9 @@ def main():
     for threads in options.threads:
         for server in servers:
             server.set_threads(threads)
-        own_times = {
-            name: measure(servers[0], name)
-            for name in own
-            if re.search(options.only, name) and not (name in OWN_QUANTITY and threads != options.threads[0])
-        }
-        for row in own_rows(own_times, threads):
-            add(row)
+        if threads == options.threads[0]:  # what only weft has runs on one thread anyway
+            for row in own_rows(own_times(servers[0], own, options.only), threads):
+                add(row)
         for name in chosen:
             weft, peer = compare(servers, name)
             if cases[name] == 0:  # part of another row

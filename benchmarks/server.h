@@ -15,14 +15,42 @@
 
 namespace bench {
 
-// Runs something so many times.
-using Loop = std::function<void(int64_t)>;
+class Stopwatch {
+ public:
+  double nanoseconds() const {
+    return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Runs something so many times; the nanoseconds that it took.
+using Loop = std::function<double(int64_t)>;
 
 // The loop is around the body itself, so that a short one is not timed with a call through std::function.
 template <typename Body>
 Loop repeat(Body body) {
   return [body = std::move(body)](int64_t times) mutable {
+    const Stopwatch watch;
     for (; times > 0; --times) body();
+    return watch.nanoseconds();
+  };
+}
+
+// The same with an operand that is made anew for each run. Only the body is timed: neither the making nor the
+// end of the operand and of what the body returns.
+template <typename Prepare, typename Body>
+Loop repeat_on(Prepare prepare, Body body) {
+  return [prepare = std::move(prepare), body = std::move(body)](int64_t times) mutable {
+    double taken = 0;
+    for (; times > 0; --times) {
+      auto operand = prepare();
+      const Stopwatch watch;
+      [[maybe_unused]] auto result = body(operand);
+      taken += watch.nanoseconds();
+    }
+    return taken;
   };
 }
 
@@ -69,28 +97,30 @@ class Server {
     return nullptr;
   }
 
-  // Operands live until another case is asked for.
+  // Operands live until two other cases were asked for, so that two can take turns.
   std::string time(const Case* wanted, int64_t times) {
     if (!wanted) return "no such case";
     if (wanted->quantity) return std::to_string(wanted->quantity());
-    if (current_ != wanted) {
-      loop_ = nullptr;
-      loop_ = wanted->setup();
-      current_ = wanted;
+    if (current_.of != wanted) {
+      std::swap(current_, previous_);
+      if (current_.of != wanted) {
+        current_ = {};
+        current_ = {wanted, wanted->setup()};
+      }
     }
     // One run that is not timed wakes the workers and fills the caches again, unless a single one takes long
     // anyway.
-    if (times > 1) loop_(1);
-    auto start = std::chrono::steady_clock::now();
-    loop_(times);
-    std::chrono::duration<double, std::nano> taken = std::chrono::steady_clock::now() - start;
-    return std::to_string(taken.count() / static_cast<double>(times));
+    if (times > 1) current_.loop(1);
+    return std::to_string(current_.loop(times) / static_cast<double>(times));
   }
 
   Cases cases_;
   std::function<void(int)> set_threads_;
-  const Case* current_ = nullptr;
-  Loop loop_;
+  struct Ready {
+    const Case* of = nullptr;
+    Loop loop;
+  };
+  Ready current_, previous_;
 };
 
 }  // namespace bench

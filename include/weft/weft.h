@@ -4,6 +4,7 @@
 
 // base: errors, warnings, stack traces, types, devices, memory, threads, random numbers, JSON, line diffs
 #include "weft/base/allocator.h"
+#include "weft/base/arena.h"
 #include "weft/base/device.h"
 #include "weft/base/device_event.h"
 #include "weft/base/diff.h"

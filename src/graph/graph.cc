@@ -3,6 +3,7 @@
 #include <queue>
 
 #include "graph/node_rules.h"
+#include "graph/node_table.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -10,17 +11,16 @@ namespace weft {
 Graph::Graph() = default;
 
 Graph::~Graph() {
-  // Nodes keep their inputs alive: let go of those first, so that a chain of any length is freed one by one.
-  for (Node& node : *this) {
-    node.args_.clear();
-    node.kwargs_.clear();
-    node.inputs_.clear();
-    node.users_ = {};
-    node.graph_ = nullptr;
-  }
+  // Nodes keep their inputs alive. Each lets go of its own before it goes itself, so that a chain of any
+  // length is freed one by one.
   for (Node* node = first_; node;) {
     Node* next = std::exchange(node->next_, nullptr);
     node->previous_ = nullptr;
+    node->graph_ = nullptr;
+    node->inputs_.clear();
+    node->users_ = {};
+    node->args_.clear();
+    node->kwargs_.clear();
     Ref<Node>::adopt(node);
     node = next;
   }
@@ -37,6 +37,7 @@ Graph& Graph::operator=(Graph&& other) noexcept {
   ++version_;
   ++other.version_;
   std::swap(names_, other.names_);
+  std::swap(arena_, other.arena_);
   std::swap(random_advance_, other.random_advance_);
   for (Node& node : *this) node.graph_ = this;
   for (Node& node : other) node.graph_ = &other;
@@ -133,7 +134,7 @@ Node& Graph::create(NodeKind kind, Target target, ValueList args, Kwargs kwargs,
   check_target(kind, target, "create");
   check_arguments(kind, target, args, kwargs, "create");
   std::string wish = name.empty() ? wanted_name(target) : std::string(name);
-  Ref<Node> node(new Node(*this, kind, "", std::move(target)));
+  Ref<Node> node(new (arena_) Node(*this, kind, "", std::move(target)));
   node->name_ = wish;  // for messages, should an argument be refused
   for (const Value& value : args) node->check_foreign(value);
   for (const auto& [key, value] : kwargs) node->check_foreign(value);
@@ -295,12 +296,11 @@ void Graph::legalize() {
 
 void Graph::lint() const {
   number_nodes();
-  std::unordered_set<std::string_view> names;
-  names.reserve(size_);
+  NodeTable names;
   bool has_output = false;
-  for (const Node& node : *this) {
+  for (Node& node : *this) {
     invariant(node.graph_ == this, "lint: node '{}' of another graph is in the list", node.name());
-    require(names.insert(node.name()).second, "lint: two nodes have the name '{}'", node.name());
+    require(names.add(node.name(), node), "lint: two nodes have the name '{}'", node.name());
     require(!has_output, "lint: node '{}' comes after the output", node.name());
     has_output = node.kind() == NodeKind::kOutput;
     check_target(node.kind(), node.target(), "lint");

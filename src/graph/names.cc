@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
 
+#include "graph/numbered_name.h"
 #include "weft/graph/graph.h"
 
 namespace weft {
@@ -121,31 +121,21 @@ bool is_reserved(std::string_view name) {
          std::binary_search(kReservedCapitals.begin(), kReservedCapitals.end(), name);
 }
 
+bool is_legal(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_decimal_digit(c) || c == '_';
+}
+
 std::string as_identifier(std::string_view wanted) {
   std::string name;
   bool after_illegal = false;  // a run of them becomes one _
   for (char c : wanted) {
-    bool legal = std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+    const bool legal = is_legal(c);
     if (legal || !after_illegal) name += legal ? c : '_';
     after_illegal = !legal;
   }
   if (name.empty()) name = "_unnamed";
-  if (std::isdigit(static_cast<unsigned char>(name[0]))) name = "_" + name;
+  if (is_decimal_digit(name[0])) name = "_" + name;
   return name;
-}
-
-struct Numbered {
-  std::string base;
-  std::optional<int64_t> number;
-  bool is_plain = true;  // false for a number with zeros before it, as in "add_012"
-};
-// "add_12" is "add" and 12; "add" and "add_x" have no number.
-Numbered split_number(const std::string& name) {
-  size_t end = name.size();
-  while (end > 0 && std::isdigit(static_cast<unsigned char>(name[end - 1]))) --end;
-  const size_t digits = name.size() - end;
-  if (digits == 0 || digits >= 18 || end < 2 || name[end - 1] != '_') return {name, std::nullopt};
-  return {name.substr(0, end - 1), std::stoll(name.substr(end)), digits == 1 || name[end] != '0'};
 }
 
 }  // namespace
@@ -166,29 +156,34 @@ void Names::Family::take(std::optional<int64_t> number) {
   }
 }
 
+Names::Family& Names::family(std::string_view base) {
+  auto found = families_.find(base);
+  return found == families_.end() ? families_[std::string(base)] : found->second;
+}
+
 bool Names::is_taken(std::string_view name) const {
-  const Numbered parts = split_number(std::string(name));
-  const auto family = families_.find(parts.is_plain ? parts.base : std::string(name));
+  const NumberedName parts(name);
+  const auto family = families_.find(parts.is_plain ? parts.base : name);
   return family != families_.end() && family->second.has(parts.is_plain ? parts.number : std::nullopt);
 }
 
 std::string Names::make(std::string_view wanted) {
-  const std::string name = as_identifier(wanted);
-  const Numbered parts = split_number(name);
-  Family& family = families_[parts.base];
+  std::string name = as_identifier(wanted);
+  const NumberedName parts(name);
+  Family& like = family(parts.base);
   if (parts.number && !is_taken(name)) {
-    family.last = *parts.number;
-    if (parts.is_plain) family.take(parts.number);
-    else families_[name].take(std::nullopt);
+    like.last = *parts.number;
+    if (parts.is_plain) like.take(parts.number);
+    else family(name).take(std::nullopt);
     return name;
   }
-  int64_t last = family.last;
+  int64_t last = like.last;
   std::optional<int64_t> number;
-  if (parts.number || is_reserved(name) || family.has_bare) number = ++last;
-  while (family.has(number)) number = ++last;
-  family.last = last;
-  family.take(number);
-  return number ? fmt::format("{}_{}", parts.base, *number) : parts.base;
+  if (parts.number || is_reserved(name) || like.has_bare) number = ++last;
+  while (like.has(number)) number = ++last;
+  like.last = last;
+  like.take(number);
+  return number ? fmt::format("{}_{}", parts.base, *number) : name;
 }
 
 }  // namespace weft

@@ -268,7 +268,10 @@ bool Node::is_impure(bool random_is_impure) const {
 }
 
 NodeMeta& Node::meta() {
-  if (!meta_) meta_ = std::make_unique<NodeMeta>();
+  if (!meta_) {
+    Arena own;  // of a node that was erased
+    meta_.reset(new (graph_ ? graph_->arena_ : own) NodeMeta());
+  }
   return *meta_;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <unordered_map>
 #include <unordered_set>
 
+#include "graph/node_table.h"
 #include "graph/text_reader.h"
 #include "weft/graph/graph.h"
 
@@ -17,19 +17,14 @@ class ValueReader {
     kMarked,  // %x
   };
 
-  ValueReader(TextReader& in, Nodes nodes) : in_(in), nodes_(nodes) {
-    known_.reserve(in.text().size() / kUsualLine);
-  }
+  ValueReader(TextReader& in, Nodes nodes) : in_(in), nodes_(nodes) {}
 
   Value read() { return read(0); }
   // Whether a number is next, with its sign if it has one.
   bool at_number() const;
   // `name` must outlive the reader: it is a piece of the text.
-  void define(std::string_view name, Node& node) { known_.emplace(name, &node); }
-  Node* find(std::string_view name) const {
-    auto found = known_.find(name);
-    return found == known_.end() ? nullptr : found->second;
-  }
+  void define(std::string_view name, Node& node) { known_.add(name, node); }
+  Node* find(std::string_view name) const { return known_.find(name); }
   // Makes a node of exactly this name, which stands at `place`, and remembers it.
   Node& create(Graph& graph, NodeKind kind, Target target, ValueList args, Kwargs kwargs,
                std::string_view name, size_t place);
@@ -42,8 +37,6 @@ class ValueReader {
     int64_t integer = 0;
     bool is_integer = false, is_imaginary = false;
   };
-
-  static constexpr size_t kUsualLine = 64;
 
   Value read(int depth);
   Value read_word();
@@ -65,7 +58,7 @@ class ValueReader {
 
   TextReader& in_;
   Nodes nodes_;
-  std::unordered_map<std::string_view, Node*> known_;
+  NodeTable known_;
 };
 
 // Arguments by name while they are read: a name comes once.

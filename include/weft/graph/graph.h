@@ -26,7 +26,12 @@ class Names {
     bool has(std::optional<int64_t> number) const;
     void take(std::optional<int64_t> number);
   };
-  std::unordered_map<std::string, Family> families_;
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  Family& family(std::string_view base);
+  std::unordered_map<std::string, Family, Hash, std::equal_to<>> families_;
 };
 
 // The one IR: a list of nodes, each using only nodes before it.
@@ -158,6 +163,7 @@ class Graph {
   mutable bool numbered_ = false;
   uint64_t version_ = 0;
   Names names_;
+  Arena arena_;  // of the nodes
   SymInt random_advance_ = 0;
 };
 

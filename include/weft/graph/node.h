@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/base/arena.h"
 #include "weft/base/function_ref.h"
 #include "weft/base/small_vector.h"
 #include "weft/base/stack_trace.h"
@@ -84,8 +85,15 @@ class Users {
   std::unique_ptr<std::unordered_map<const Node*, size_t>> places_;
 };
 
+// A base for what lies in the memory of a graph, and may outlive it.
+struct InArena {
+  static void* operator new(size_t bytes, Arena& arena) { return arena.allocate(bytes); }
+  static void operator delete(void* memory) noexcept { Arena::free(memory); }
+  static void operator delete(void* memory, Arena&) noexcept { Arena::free(memory); }
+};
+
 // What is known of a node beyond what it does.
-struct NodeMeta {
+struct NodeMeta : InArena {
   Value value;         // a tensor without data that has the result's type and symbolic sizes
   std::string type;    // a type expression, as printed
   std::string source;  // where in the program the call was made
@@ -104,7 +112,7 @@ struct NodeMeta {
 // One step of a graph. Its arguments are Values that may hold nodes at any depth; the users of each node are
 // kept up to date. A node is made by a Graph and belongs to it until it is erased; a handle that is kept
 // longer stays safe.
-class Node final : public ValueObject {
+class Node final : public ValueObject, public InArena {
  public:
   ~Node() override;
   std::string type_name() const override { return "Node"; }
