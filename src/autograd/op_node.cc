@@ -70,13 +70,26 @@ TensorShape shape_of(const Value& value) {
 }
 }  // namespace
 
+uint32_t OpNode::wanted_arguments() const {
+  uint32_t wanted = 0;
+  for (const TensorArgument& t : tensors_)
+    for (uint16_t k = 0; k < t.count; ++k)
+      if (wants_input(static_cast<size_t>(t.first + k))) wanted |= 1u << t.argument;
+  return wanted;
+}
+bool OpNode::reads_input(size_t argument) const {
+  return op_.def().vjp.saves.reads_input(static_cast<int>(argument), wanted_arguments());
+}
+
 void OpNode::save_inputs(Args args) {
   const Saves& saves = op_.def().vjp.saves;
   if (saves.inputs) saved_inputs_.resize(next.size());
   if (saves.sizes) shapes_.resize(next.size());
+  const uint32_t wanted = wanted_arguments();
   for (const TensorArgument& t : tensors_) {
-    bool save = saves.inputs >> t.argument & 1, shape = (saves.sizes >> t.argument & 1) || save;
-    if (!save && !shape) continue;
+    const bool declared = saves.inputs >> t.argument & 1;
+    if (!declared && !(saves.sizes >> t.argument & 1)) continue;
+    const bool save = saves.reads_input(static_cast<int>(t.argument), wanted);
     if (shapes_.size() < next.size()) shapes_.resize(next.size());
     for (uint16_t k = 0; k < t.count; ++k) {
       const Value& element = t.is_list ? args[t.argument].elements()[k] : args[t.argument];

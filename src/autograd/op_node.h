@@ -20,6 +20,9 @@ class OpNode final : public GradNode, private Vjp {
   // Instead of `connect`, for a rule that is run by itself: wants the gradients of these flattened inputs.
   void want(const std::vector<bool>& inputs);
   void save_inputs(Args args);
+  // Whether any gradient that is wanted reads this argument.
+  bool reads_input(size_t argument) const;
+  uint32_t wanted_arguments() const;  // a bit each
   // In-place calls: the written argument's old values, kept under its argument number.
   void save_input(size_t argument, const Tensor& tensor);
   // `are_own`: they get their history from this node; not so for a rule that is run by itself.

@@ -114,7 +114,7 @@ Value record_inplace(const Operator& op, Args args, FunctionRef<Value(Args)> cal
   node->save_inputs(args);
   // The call writes over the values that the rule wants to see: keep a copy of them, with its history for
   // derivatives of the derivative.
-  if (functional.def().vjp.saves.inputs >> at & 1) node->save_input(at, self.clone());
+  if (node->reads_input(at)) node->save_input(at, self.clone());
   note_forward_call(*node);
   Value result = call_below(args);
   rebase_history(self, node);

@@ -31,8 +31,9 @@ namespace {
 
 struct GraphModuleValue final : Callable {
   explicit GraphModuleValue(GraphModule m) : module(std::move(m)) {}
-  using Callable::call;
   Value call(Args args) override { return module.call(args); }
+  // A graph binds names by its own rules.
+  Value call(Args args, const Kwargs& kwargs) override { return module.call(args, kwargs); }
   std::string type_name() const override { return module.state()->class_name; }
   GraphModule module;
 };

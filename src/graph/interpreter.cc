@@ -134,7 +134,6 @@ Value Interpreter::call_method(std::string_view method, Args args, const Kwargs&
 Value Interpreter::call_module(std::string_view path, Args args, const Kwargs& kwargs) {
   Value module = module_.find(path);
   require(callable_in(module) != nullptr, "'{}' is {}, not a module", path, module.kind_name());
-  if (std::optional<GraphModule> inner = graph_module_in(module)) return inner->call(args, kwargs);
   return callable_in(module)->call(args, kwargs);
 }
 Value Interpreter::output(const Value& result) { return result; }

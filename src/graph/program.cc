@@ -152,18 +152,6 @@ Value Program::resolve(const Frame& frame, const Value& nested) const {
   return map_nodes(nested, [&](Node& node) { return frame.values[node.position_]; });
 }
 
-namespace {
-
-Value call_module(Callable& module, Args args, const Kwargs& kwargs) {
-  if (kwargs.empty()) return module.call(args);
-  // A graph binds names by its own rules.
-  if (std::optional<GraphModule> graph = graph_module_in(Value(Ref<ValueObject>(Ref<Callable>(&module)))))
-    return graph->call(args, kwargs);
-  return module.call(args, kwargs);
-}
-
-}  // namespace
-
 Value Program::call(const Step& step, Args args) const {
   if (step.op) [[likely]]
     return dispatch::redispatch(*step.op, args);
@@ -173,7 +161,7 @@ Value Program::call(const Step& step, Args args) const {
   Kwargs kwargs;
   for (size_t i = 0; i < node.kwargs().size(); ++i)
     kwargs.emplace_back(node.kwargs()[i].first, args[positional + i]);
-  if (step.callable) return call_module(*step.callable, args.first(positional), kwargs);
+  if (step.callable) return step.callable->call(args.first(positional), kwargs);
   BoundCall bound = resolve_overload("aten::" + node.target().to_string(), args.first(positional), kwargs);
   return call_bound(bound);
 }

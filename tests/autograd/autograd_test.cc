@@ -8,6 +8,7 @@
 #include "support/tensors.h"
 #include "weft/autograd/anomaly.h"
 #include "weft/autograd/gradcheck.h"
+#include "weft/base/allocator.h"
 
 namespace weft {
 namespace {
@@ -86,6 +87,75 @@ TEST(Saved, AWriteToASavedTensorIsFound) {
   Tensor w = exp(x);
   w.mul_(2);
   EXPECT_ERROR(w.sum().backward(), "is at version 1; expected version 0 instead");
+}
+
+// A factor is kept for the gradient of the other alone: what a frozen weight is multiplied with can go.
+TEST(Saved, OnlyWhatTheWantedGradientsRead) {
+  Tensor matrix = ramp({3, 3}), batch = ramp({1, 3, 3});
+  struct Case {
+    const char* name;
+    std::function<Tensor(const Tensor&, const Tensor&)> f;
+    Tensor left, right;
+    bool keeps_right_for_itself = false;  // as a divisor does
+  };
+  const Case cases[] = {{"mul", [](auto& a, auto& b) { return a * b; }, matrix, matrix},
+                        {"div", [](auto& a, auto& b) { return a / b; }, matrix, matrix, true},
+                        {"mm", [](auto& a, auto& b) { return mm(a, b); }, matrix, matrix},
+                        {"addmm", [&](auto& a, auto& b) { return addmm(matrix, a, b); }, matrix, matrix},
+                        {"bmm", [](auto& a, auto& b) { return bmm(a, b); }, batch, batch},
+                        {"baddbmm", [&](auto& a, auto& b) { return baddbmm(batch, a, b); }, batch, batch},
+                        {"addmv", [&](auto& a, auto& b) { return addmv(matrix.select(0, 0), a, b); }, matrix,
+                         matrix.select(0, 0)},
+                        {"linear", [](auto& a, auto& b) { return linear(a, b); }, matrix, matrix}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    // Both gradients, to compare with.
+    Tensor both[] = {c.left.clone().set_requires_grad(), c.right.clone().set_requires_grad()};
+    const std::vector<Tensor> expected = autograd::grad({c.f(both[0], both[1]).sum()}, {both[0], both[1]});
+    for (size_t wanted : {0, 1}) {
+      Tensor leaf = (wanted == 0 ? c.left : c.right).clone().set_requires_grad();
+      Tensor operands[] = {c.left.clone(), c.right.clone()};
+      operands[wanted] = leaf * 1;
+      const Tensor result = c.f(operands[0], operands[1]);
+      for (size_t i : {0, 1}) {
+        const size_t before = allocator_stats().bytes_in_use;
+        operands[i] = Tensor();
+        const bool keeps_it = i != wanted || (i == 1 && c.keeps_right_for_itself);
+        EXPECT_EQ(allocator_stats().bytes_in_use == before, keeps_it) << i << " of " << wanted;
+      }
+      const Tensor got = autograd::grad({result.sum()}, {leaf})[0];
+      EXPECT_EQ(values(got), values(expected[wanted]));
+    }
+  }
+}
+
+// The value that a write replaces is kept for the gradient of the other factor alone.
+TEST(Saved, AWriteCopiesOnlyWhatAGradientReads) {
+  for (bool wants_other : {false, true}) {
+    Tensor x = ramp({1024}).set_requires_grad(), y = x * 1,
+           other = ramp({1024}).set_requires_grad(wants_other);
+    const size_t before = allocator_stats().bytes_in_use;
+    y.mul_(other);
+    EXPECT_EQ(allocator_stats().bytes_in_use > before, wants_other);
+  }
+}
+
+// Of a matrix product, as in PyTorch: the gradient lies in memory as the factor does.
+TEST(Gradients, OfTransposedFactorsAreTransposed) {
+  using Strides = std::vector<int64_t>;
+  auto strides = [](const Tensor& t) { return Strides(t.plain_strides().begin(), t.plain_strides().end()); };
+  Tensor x = ramp({4, 3}).set_requires_grad(), weight = ramp({5, 3}).set_requires_grad(),
+         bias = ramp({5}).set_requires_grad();
+  std::vector<Tensor> grads = autograd::grad({linear(x, weight, bias).sum()}, {x, weight});
+  EXPECT_EQ(strides(grads[0]), (Strides{3, 1}));
+  EXPECT_EQ(strides(grads[1]), (Strides{3, 1}));
+  Tensor left = ramp({3, 4}).set_requires_grad();
+  grads = autograd::grad({mm(left.t(), weight.t()).sum()}, {left, weight});
+  EXPECT_EQ(strides(grads[0]), (Strides{4, 1}));
+  EXPECT_EQ(strides(grads[1]), (Strides{3, 1}));
+  grads = autograd::grad({mm(x, left).sum()}, {x, left});
+  EXPECT_EQ(strides(grads[0]), (Strides{3, 1}));
+  EXPECT_EQ(strides(grads[1]), (Strides{4, 1}));
 }
 
 TEST(InPlace, OnABaseReachesItsViews) {

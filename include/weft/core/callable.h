@@ -19,7 +19,7 @@ class Callable : public ValueObject {
   // Null where nobody told.
   virtual const ArgumentNames* argument_names() const { return nullptr; }
   // Arguments by name go where the names say.
-  Value call(Args args, const Kwargs& kwargs);
+  virtual Value call(Args args, const Kwargs& kwargs);
   std::string type_name() const override { return "function"; }
 };
 // Null when the Value is no function.

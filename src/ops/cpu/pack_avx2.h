@@ -30,6 +30,11 @@ struct Isa : GenericIsa<Isa> {
   WEFT_X(trunc, _MM_FROUND_TO_ZERO)
   WEFT_X(round, _MM_FROUND_TO_NEAREST_INT)
 #undef WEFT_X
+  template <typename V>
+  static V keep(V x) {
+    asm("" : "+x"(x));
+    return x;
+  }
   static __m256 sqrt(__m256 x) { return _mm256_sqrt_ps(x); }
   static __m256d sqrt(__m256d x) { return _mm256_sqrt_pd(x); }
   static __m256 multiply_add(__m256 a, __m256 b, __m256 c) { return _mm256_fmadd_ps(a, b, c); }

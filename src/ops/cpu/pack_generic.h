@@ -19,6 +19,11 @@ struct GenericIsa {
   static V multiply_add(V a, V b, V c) {
     return a * b + c;
   }
+  // The same vector, in a register: the compiler may load one that few operations use again for each of them.
+  template <typename V>
+  static V keep(V x) {
+    return x;
+  }
   // a > b ? a : b and a < b ? a : b, as the x86 instructions: b for a NaN.
   template <typename V>
   static V greater_of(V a, V b) {

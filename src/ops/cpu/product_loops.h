@@ -33,10 +33,12 @@ struct ProductOf {
     const T* data;
     int64_t row, step;
   };
-  // kColumns columns of b: row p starts at data + p * step.
+  // kColumns columns of b: row p starts at data + p * step. With a place for a copy, the first tile that
+  // reads it makes one for the others.
   struct Panel {
     const T* data;
     int64_t step;
+    T* copy = nullptr;
   };
   // Where sums go: c = alpha * sums + beta * addend.
   struct Target {
@@ -69,80 +71,117 @@ struct ProductOf {
 
   // A tile, then the ones below it, `groups` in all, against the same panel: what is the same for all of them
   // is computed once, which counts where the inner dimension is short. Packed: both operands are copies, and
-  // their steps are known to the compiler.
-  template <int packs, bool packed, size_t... r>
+  // their steps are known to the compiler. Only stores: c = sums. Copies: the panel goes to its copy on the
+  // way, which costs less than a pass over it of its own.
+  template <int packs, bool packed, bool only_stores, bool copies, size_t... r>
   static void tile(int64_t groups, int64_t depth, const Rows& a, int64_t a_group, const Panel& b,
                    const Target& to, std::index_sequence<r...>) {
-    constexpr int64_t kHeight = sizeof...(r);
+    constexpr size_t kHeight = sizeof...(r);
     const int64_t row = packed ? 1 : a.row, step = packed ? kRows : a.step;
     const int64_t b_step = packed ? kColumns : b.step, c_row = to.c_row;
     const MatrixView<T> addend = to.addend;
     const P alpha(to.alpha), beta(to.beta);
-    const bool only_stores = !addend.data && to.alpha == T(1);
+    const int64_t together = terms_together(depth);
     const T* group_data = a.data;
     const T* addend_data = addend.data;
     T* c = to.c;
     for (int64_t group = 0; group < groups; ++group) {
-      Sums<packs> sums[sizeof...(r)];
+      Sums<packs> sums[kHeight];
       (sums[r].clear(), ...);
       (__builtin_prefetch(c + r * c_row, 1), ...);
       const T* rows[] = {group_data + r * row...};
       const T* columns = b.data;
 #pragma GCC unroll 8
-      for (int64_t p = 0; p < depth; ++p, columns += b_step) {
+      for (int64_t p = 0; p < together; ++p, columns += b_step) {
         const P first = P::load(columns), second = packs == 2 ? P::load(columns + kLanes) : first;
+        if constexpr (copies) store_both(first, second, b.copy + p * kColumns);
         (sums[r].add(P(rows[r][p * step]), first, second), ...);
       }
 
       // Inline always: sums that are passed on would leave their registers.
-      auto write = [&](auto added) __attribute__((always_inline)) {
-        auto write_row = [&](int64_t at, const Sums<packs>& row_sums) __attribute__((always_inline)) {
-          added(at, 0, row_sums.x[0] * alpha).store(c + at * c_row);
-          if constexpr (packs == 2) added(at, kLanes, row_sums.x[1] * alpha).store(c + at * c_row + kLanes);
-        };
-        (write_row(r, sums[r]), ...);
+      auto write = [&](int64_t at, int column, P x) __attribute__((always_inline)) {
+        if constexpr (!only_stores) {
+          x = x * alpha;
+          const T* added = addend_data + at * addend.row_stride;
+          if (addend_data)
+            x = multiply_add(beta, addend.column_stride == 0 ? P(*added) : P::load(added + column), x);
+        }
+        x.store(c + at * c_row + column);
       };
-      if (only_stores) {
-        auto store_row = [&](int64_t at, const Sums<packs>& row_sums) __attribute__((always_inline)) {
-          row_sums.x[0].store(c + at * c_row);
-          if constexpr (packs == 2) row_sums.x[1].store(c + at * c_row + kLanes);
-        };
-        (store_row(r, sums[r]), ...);
-      } else if (!addend_data) write([](int64_t, int, P x) __attribute__((always_inline)) { return x; });
-      else if (addend.column_stride == 0)
-        write([&](int64_t at, int, P x) __attribute__((always_inline)) {
-          return multiply_add(beta, P(addend_data[at * addend.row_stride]), x);
-        });
-      else
-        write([&](int64_t at, int column, P x) __attribute__((always_inline)) {
-          return multiply_add(beta, P::load(addend_data + at * addend.row_stride + column), x);
-        });
+      auto write_row = [&](int64_t at, const Sums<packs>& row_sums) __attribute__((always_inline)) {
+        write(at, 0, row_sums.x[0]);
+        if constexpr (packs == 2) write(at, kLanes, row_sums.x[1]);
+      };
+      auto end_rows = [&]<size_t i>(std::integral_constant<size_t, i>) __attribute__((always_inline)) {
+        constexpr bool is_pair = i + 1 < kHeight;
+        constexpr size_t kNext = is_pair ? i + 1 : i;
+        const T* last = columns;
+        for (int64_t p = together; p < depth; ++p, last += b_step) {
+          const P first = Isa::keep(P::load(last).v),
+                  second = packs == 2 ? Isa::keep(P::load(last + kLanes).v) : first.v;
+          if constexpr (copies && i == 0) store_both(first, second, b.copy + p * kColumns);
+          sums[i].add(P(rows[i][p * step]), first, second);
+          if constexpr (is_pair) sums[kNext].add(P(rows[kNext][p * step]), first, second);
+        }
+        write_row(i, sums[i]);
+        if constexpr (is_pair) write_row(kNext, sums[kNext]);
+      };
+      end_rows(std::integral_constant<size_t, 0>());
+      if constexpr (kHeight > 2) end_rows(std::integral_constant<size_t, 2>());
+      if constexpr (kHeight > 4) end_rows(std::integral_constant<size_t, 4>());
+      static_assert(kHeight <= 6);
       group_data += a_group;
       c += kHeight * c_row;
       if (addend_data) addend_data += kHeight * addend.row_stride;
     }
   }
+  static void store_both(P first, P second, T* to) {
+    first.store(to);
+    second.store(to + kLanes);
+  }
+  // How many terms all rows of a tile add together. Then they end two by two: each pair adds its last terms
+  // and is written, so that writes, which take turns with the multipliers, come between the terms of the next
+  // pair. All at once they would hold up a short tile for a fifteenth of its time.
+  static int64_t terms_together(int64_t depth) {
+    constexpr int64_t kLast = 4;
+    return depth < 3 * kLast ? depth : depth - kLast;
+  }
+
   // Rows of c against one panel: whole tiles, then one with the rest of the rows.
   template <int packs>
-  static void tiles_below(int64_t rows, int64_t depth, Rows a, int64_t a_group, const Panel& b, Target to) {
-    const int64_t groups = rows / kRows;
+  static void tiles_below(int64_t rows, int64_t depth, const Rows& a, int64_t a_group, const Panel& b,
+                          const Target& to) {
+    if (!to.addend.data && to.alpha == T(1)) tiles_below<packs, true>(rows, depth, a, a_group, b, to);
+    else tiles_below<packs, false>(rows, depth, a, a_group, b, to);
+  }
+  template <int packs, bool only_stores>
+  static void tiles_below(int64_t rows, int64_t depth, Rows a, int64_t a_group, Panel b, Target to) {
+    constexpr auto kWhole = std::make_index_sequence<kRows>();
+    int64_t groups = rows / kRows;
+    if constexpr (packs == 2)
+      if (b.copy && groups > 0) {
+        tile<2, false, only_stores, true>(1, depth, a, 0, b, to, kWhole);
+        b = {b.copy, kColumns};
+        a.data += a_group;
+        to = to.below(kRows);
+        --groups;
+      }
     if (a.row == 1 && a.step == kRows && b.step == kColumns && groups > 0)
-      tile<packs, true>(groups, depth, a, a_group, b, to, std::make_index_sequence<kRows>());
-    else if (groups > 0)
-      tile<packs, false>(groups, depth, a, a_group, b, to, std::make_index_sequence<kRows>());
+      tile<packs, true, only_stores, false>(groups, depth, a, a_group, b, to, kWhole);
+    else if (groups > 0) tile<packs, false, only_stores, false>(groups, depth, a, a_group, b, to, kWhole);
     a.data += groups * a_group;
     to = to.below(groups * kRows);
     switch (rows % kRows) {
       case 1:
-        return tile<packs, false>(1, depth, a, 0, b, to, std::make_index_sequence<1>());
+        return tile<packs, false, only_stores, false>(1, depth, a, 0, b, to, std::make_index_sequence<1>());
       case 2:
-        return tile<packs, false>(1, depth, a, 0, b, to, std::make_index_sequence<2>());
+        return tile<packs, false, only_stores, false>(1, depth, a, 0, b, to, std::make_index_sequence<2>());
       case 3:
-        return tile<packs, false>(1, depth, a, 0, b, to, std::make_index_sequence<3>());
+        return tile<packs, false, only_stores, false>(1, depth, a, 0, b, to, std::make_index_sequence<3>());
       case 4:
-        return tile<packs, false>(1, depth, a, 0, b, to, std::make_index_sequence<4>());
+        return tile<packs, false, only_stores, false>(1, depth, a, 0, b, to, std::make_index_sequence<4>());
       case 5:
-        return tile<packs, false>(1, depth, a, 0, b, to, std::make_index_sequence<5>());
+        return tile<packs, false, only_stores, false>(1, depth, a, 0, b, to, std::make_index_sequence<5>());
     }
     static_assert(kRows == 6);
   }
@@ -230,8 +269,12 @@ struct ProductOf {
       while (copied < whole) {
         const int64_t end = std::min(copied + kColumnsAtOnce, whole);
         for (int64_t p = 0; p < depth; ++p)
-          for (int64_t c = copied; c < end; c += kColumns)
-            __builtin_memcpy(to + c * depth + p * kColumns, b.at(p, c), kColumns * sizeof(T));
+          for (int64_t c = copied; c < end; c += kColumns) {
+            const T* from = b.at(p, c);
+            T* place = to + c * depth + p * kColumns;
+            P::load(from).store(place);
+            P::load(from + kLanes).store(place + kLanes);
+          }
         copied = end;
       }
     }
@@ -282,14 +325,16 @@ struct ProductOf {
                     Panels panels, T* b_copy, T* a_copy) {
     const MatrixView<T>&a = product.a, &b = product.b;
     const int64_t last_column = part.column + part.columns;
-    auto panel_at = [&](int64_t column) -> Panel {
+    auto panel_at = [&](int64_t column, bool by_whole_tiles) -> Panel {
       if (panels == Panels::kCopied) return {b_copy + (column - part.column) * depth, kColumns};
-      if (panels == Panels::kOriginal && column + kColumns <= last_column)
-        return {b.at(p, column), b.row_stride};
-      const int64_t place = panels == Panels::kOriginal ? 0 : (column - part.column) % kColumnsAtOnce;
+      const bool is_original = panels == Panels::kOriginal, has_rows = b.column_stride == 1;
+      if (is_original && column + kColumns <= last_column) return {b.at(p, column), b.row_stride};
+      if (by_whole_tiles && has_rows) return {b.at(p, column), b.row_stride, b_copy};
+      const int64_t at_once = is_original || has_rows ? kColumns : kColumnsAtOnce;
+      const int64_t place = (column - part.column) % at_once;
       if (place == 0)
         copy_panels({b.at(p, column), b.row_stride, b.column_stride}, depth,
-                    std::min(kColumnsAtOnce, last_column - column), b_copy);
+                    std::min(at_once, last_column - column), b_copy);
       return {b_copy + place * depth, kColumns};
     };
     const MatrixView<T> rows_of_a{a.at(part.row, p), a.row_stride, a.column_stride};
@@ -297,7 +342,6 @@ struct ProductOf {
                              : Rows{rows_of_a.data, a.row_stride, a.column_stride};
     const int64_t group = kRows * (a_copy ? depth : a.row_stride);
     for (int64_t j = part.column; j < last_column; j += kColumns) {
-      const Panel panel = panel_at(j);
       const int64_t columns = std::min<int64_t>(kColumns, last_column - j);
       T* c = product.c + part.row * product.c_row_stride + j;
       Target target{product.alpha, T(1), {c, product.c_row_stride, 1}, c, product.c_row_stride};
@@ -308,6 +352,8 @@ struct ProductOf {
                          addend.column_stride};
       }
       const bool reads_packs = !target.addend.data || target.addend.column_stride <= 1;
+      const bool by_whole_tiles = columns == kColumns && reads_packs && part.rows >= kRows;
+      const Panel panel = panel_at(j, by_whole_tiles);
       if (columns == kColumns && reads_packs) {
         tiles_below<2>(part.rows, depth, rows, group, panel, target);
         continue;

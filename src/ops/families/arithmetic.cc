@@ -178,7 +178,7 @@ WEFT_OPERATOR(mul_tensor) = {
     .meta = Binary<cpu::kMul>::meta_function(),
     .kernel = Binary<cpu::kMul>::kernels(),
     .scalar = &cpu::kMul,
-    .vjp = {.saves = inputs(0, 1),
+    .vjp = {.saves = each_for_the_other(0, 1),
             .rule =
                 [](const Vjp& v) {
                   return Grads{v.wants(0) ? times_conj(v.grad(), v.input(1)) : Tensor(),
@@ -209,7 +209,7 @@ WEFT_OPERATOR(div_tensor) = {
     .meta = Binary<cpu::kDiv, TypeRule::kFloat>::meta_function(),
     .kernel = Binary<cpu::kDiv, TypeRule::kFloat>::kernels(),
     .scalar = &cpu::kDiv,
-    .vjp = {.saves = inputs(0, 1),
+    .vjp = {.saves = input_for(0, 1) | inputs(1),
             .rule =
                 [](const Vjp& v) {
                   Tensor other = conj_of(v.input(1));

@@ -330,6 +330,19 @@ Tensor scaled(const Tensor& grad, const Scalar& factor) {
   return factor.equals_number(1) ? grad : grad * conj_of(factor);
 }
 
+// The gradients of the factors of a matrix product lie in memory as the factors do: that of a transposed
+// matrix is the transpose of a contiguous one. So the gradient of a layer's weight, of which the product
+// takes the transpose, is contiguous.
+bool is_transposed(const TensorShape& matrix) {
+  return known(matrix.strides[0] == 1) && known(matrix.strides[1] == matrix.sizes[0]);
+}
+Tensor gradient_of_left(const Tensor& grad, const TensorShape& left, const Tensor& right) {
+  return is_transposed(left) ? t(mm(conj_of(right), t(grad))) : mm(grad, conj_of(t(right)));
+}
+Tensor gradient_of_right(const Tensor& grad, const Tensor& left, const TensorShape& right) {
+  return is_transposed(right) ? t(mm(t(grad), conj_of(left))) : mm(conj_of(t(left)), grad);
+}
+
 }  // namespace
 
 WEFT_OPERATOR(mm) = {
@@ -338,11 +351,11 @@ WEFT_OPERATOR(mm) = {
     .traits = Traits::kLinear | Traits::kAutocastNarrow,
     .meta = function<&mm_meta>(),
     .kernel = structured_exact<&mm_meta, &mm_into>(),
-    .vjp = {.saves = inputs(0, 1),
+    .vjp = {.saves = each_for_the_other(0, 1),
             .rule =
                 [](const Vjp& v) {
-                  return Grads{v.wants(0) ? mm(v.grad(), conj_of(t(v.input(1)))) : Tensor(),
-                               v.wants(1) ? mm(conj_of(t(v.input(0))), v.grad()) : Tensor()};
+                  return Grads{v.wants(0) ? gradient_of_left(v.grad(), v.shape(0), v.input(1)) : Tensor(),
+                               v.wants(1) ? gradient_of_right(v.grad(), v.input(0), v.shape(1)) : Tensor()};
                 }},
     .batch = mm_batch,
     .samples =
@@ -366,13 +379,15 @@ WEFT_OPERATOR(addmm) = {
     .traits = Traits::kAutocastNarrow,
     .meta = function<&addmm_meta>(),
     .kernel = structured_exact<&addmm_meta, &addmm_into>(),
-    .vjp = {.saves = inputs(1, 2),
+    .vjp = {.saves = each_for_the_other(1, 2),
             .rule =
                 [](const Vjp& v) {
                   Scalar beta = v.arg<Scalar>(3), alpha = v.arg<Scalar>(4);
                   return Grads{v.wants(0) ? scaled(v.grad(), beta) : Tensor(),
-                               v.wants(1) ? scaled(mm(v.grad(), conj_of(t(v.input(2)))), alpha) : Tensor(),
-                               v.wants(2) ? scaled(mm(conj_of(t(v.input(1))), v.grad()), alpha) : Tensor()};
+                               v.wants(1) ? scaled(gradient_of_left(v.grad(), v.shape(1), v.input(2)), alpha)
+                                          : Tensor(),
+                               v.wants(2) ? scaled(gradient_of_right(v.grad(), v.input(1), v.shape(2)), alpha)
+                                          : Tensor()};
                 }},
     .batch = addmm_batch,
     .samples =
@@ -388,7 +403,7 @@ WEFT_OPERATOR(bmm) = {
     .traits = Traits::kLinear | Traits::kAutocastNarrow,
     .meta = function<&bmm_meta>(),
     .kernel = structured_exact<&bmm_meta, &bmm_into>(),
-    .vjp = {.saves = inputs(0, 1),
+    .vjp = {.saves = each_for_the_other(0, 1),
             .rule =
                 [](const Vjp& v) {
                   return Grads{v.wants(0) ? bmm(v.grad(), conj_of(transpose(v.input(1), 1, 2))) : Tensor(),
@@ -415,7 +430,7 @@ WEFT_OPERATOR(baddbmm) = {
     .traits = Traits::kAutocastNarrow,
     .meta = function<&baddbmm_meta>(),
     .kernel = structured_exact<&baddbmm_meta, &baddbmm_into>(),
-    .vjp = {.saves = inputs(1, 2),
+    .vjp = {.saves = each_for_the_other(1, 2),
             .rule =
                 [](const Vjp& v) {
                   Scalar beta = v.arg<Scalar>(3), alpha = v.arg<Scalar>(4);
@@ -445,7 +460,7 @@ WEFT_OPERATOR(addmv) = {
     .traits = Traits::kAutocastNarrow,
     .meta = function<&addmv_meta>(),
     .kernel = structured_exact<&addmv_meta, &addmv_into>(),
-    .vjp = {.saves = inputs(1, 2),
+    .vjp = {.saves = each_for_the_other(1, 2),
             .rule =
                 [](const Vjp& v) {
                   Scalar beta = v.arg<Scalar>(3), alpha = v.arg<Scalar>(4);
