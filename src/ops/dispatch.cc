@@ -39,7 +39,7 @@ namespace {
 Value run_kernel(const Operator& op, Args args, uint32_t flags);
 
 template <typename F>
-Value noted(const Operator& op, Args args, const F& run) {
+[[gnu::always_inline]] inline Value noted(const Operator& op, Args args, const F& run) {
   try {
     return run();
   } catch (Error& error) {
@@ -259,12 +259,15 @@ Value run_kernel(const Operator& op, Args args, uint32_t flags) {
   if (const HigherOrder* higher_order = op.def().higher_order) return higher_order->run(args);
   refuse_undefined(op, args);
   if (!op.kernel()) unsupported("{}: no kernel is defined for it", op.name());
+  const Operator::Info& info = op.info();
+  if (!info.is_mutable && !info.is_view && !(flags & layer::kKernelDetour)) [[likely]]
+    return noted(op, args, [&] { return op.kernel().boxed(args); });
   auto run = [&] {
     return noted(op, args, [&] {
       return flags & layer::kKernelDetour ? run_detour(op, args, flags) : op.kernel().boxed(args);
     });
   };
-  if (!op.info().is_mutable) {
+  if (!info.is_mutable) {
     Value result = run();
     note_views(op, args, result);
     return result;

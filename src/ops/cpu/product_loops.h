@@ -294,7 +294,8 @@ struct ProductOf {
     const int64_t block_rows =
         std::max<int64_t>(kBlockBytes / (static_cast<int64_t>(sizeof(T)) * depth) / kRows, 1) * kRows;
     // A copy is worth its while where it is read several times.
-    const bool copies_a = part.columns > 3 * kColumns;
+    const bool lies_as_copied = product.a.column_stride == 1 && product.a.row_stride == depth;
+    const bool copies_a = part.columns > 3 * kColumns && !lies_as_copied;
     const bool copies_b = part.rows > 2 * kRows || product.b.column_stride != 1;
     const Panels panels = !copies_b                 ? Panels::kOriginal
                           : part.rows <= block_rows ? Panels::kCopiedInTurn
