@@ -102,9 +102,10 @@ struct ProductOf {
       auto write = [&](int64_t at, int column, P x) __attribute__((always_inline)) {
         if constexpr (!only_stores) {
           x = x * alpha;
-          const T* added = addend_data + at * addend.row_stride;
-          if (addend_data)
+          if (addend_data) {
+            const T* added = addend_data + at * addend.row_stride;
             x = multiply_add(beta, addend.column_stride == 0 ? P(*added) : P::load(added + column), x);
+          }
         }
         x.store(c + at * c_row + column);
       };
