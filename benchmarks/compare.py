@@ -12,7 +12,7 @@ import sys
 SAMPLE_SECONDS = 0.006  # what one answer should take, at least
 CASE_SECONDS = 0.6  # what one case may take of each process, but for FEWEST_ROUNDS
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 60
-FEWEST_OWN_ROUNDS = 12
+FEWEST_OWN_ROUNDS = 8
 
 # Rows made of two others: what one takes beyond the other.
 BEYOND = {
@@ -119,31 +119,35 @@ def compare(servers, name):
     return [best_quarter(s) for s in samples]
 
 
-def measure(server, names):
-    """The times of cases that only one process has. They take turns: what else the machine does hits all of them."""
-    times = {name: repeats(server, name) for name in names}
-    samples = {name: [] for name in names}
+def measure(server, times):
+    """The times of cases that only one process has, by how many runs make a sample of each. They take turns: what else
+    the machine does hits all of them."""
+    samples = {name: [] for name in times}
     spent, rounds = 0, 0
     while rounds < MOST_ROUNDS and (spent < CASE_SECONDS or rounds < FEWEST_OWN_ROUNDS):
         rounds += 1
-        for name in names:
-            samples[name].append(server.run(name, times[name]))
-            spent += samples[name][-1] * times[name] / 1e9
+        for name, runs in times.items():
+            samples[name].append(server.run(name, runs))
+            spent += samples[name][-1] * runs / 1e9
     return {name: best_quarter(taken) for name, taken in samples.items()}
 
 
 def own_times(server, cases, pattern):
     """Of the cases that only weft has, with those of a row in turns."""
-    rules = [*OWN.values(), *OWN_RATIO.values(), *OWN_GROWTH.values()]
-    groups = [[rule[part] for part in ("part", "whole", "small", "large") if part in rule] for rule in rules]
+    pairs = [(rule["part"], rule["whole"]) for rule in [*OWN.values(), *OWN_RATIO.values()]]
     times = {}
     for name in cases:
         if name in times or not re.search(pattern, name):
             continue
+        growth = next((rule for rule in OWN_GROWTH.values() if name in (rule["small"], rule["large"])), None)
         if name in OWN_QUANTITY:
             times[name] = server.run(name, 1)
+        elif growth:
+            # Samples of the same length: a short one would be lucky more often.
+            times.update(measure(server, {growth["small"]: growth["sizes"], growth["large"]: 1}))
         else:
-            times.update(measure(server, next(group for group in groups if name in group)))
+            pair = next(pair for pair in pairs if name in pair)
+            times.update(measure(server, {part: repeats(server, part) for part in pair}))
     return times
 
 
