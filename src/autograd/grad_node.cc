@@ -1,6 +1,8 @@
 #include "weft/autograd/grad_node.h"
 
+#include <array>
 #include <atomic>
+#include <mutex>
 
 #include "autograd/leaf_node.h"
 #include "autograd/view_history.h"
@@ -54,11 +56,21 @@ VariableMeta& variable_meta(const Tensor& tensor) {
   return *static_cast<VariableMeta*>(impl->autograd.get());
 }
 
+namespace {
+// Threads that use a leaf for the first time must agree on one node: each would add to `.grad` under a lock
+// of its own.
+std::mutex& leaf_mutex(const VariableMeta& meta) {
+  static std::array<std::mutex, 16> mutexes;
+  return mutexes[reinterpret_cast<uintptr_t>(&meta) / 64 % mutexes.size()];
+}
+}  // namespace
+
 Edge gradient_edge(const Tensor& tensor) {
   if (!tensor.defined() || !tensor.requires_grad()) return {};
   refresh_view_history(tensor);
   VariableMeta& meta = variable_meta(tensor);
   if (meta.grad_fn) return {meta.grad_fn, meta.result};
+  std::lock_guard lock(leaf_mutex(meta));
   if (!meta.leaf_node) meta.leaf_node = Ref<GradNode>(new LeafNode(tensor));
   return {meta.leaf_node, 0};
 }

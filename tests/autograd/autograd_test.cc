@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "support/expect_error.h"
@@ -280,6 +281,23 @@ TEST(Engine, ReleasesSavedTensorsAsItGoes) {
   EXPECT_GT(y.storage()->use_count(), before);
   z.backward();
   EXPECT_LE(y.storage()->use_count(), before + 1);
+}
+
+TEST(Engine, ThreadsThatUseALeafForTheFirstTimeLoseNothing) {
+  constexpr int kThreads = 4;
+  for (int round = 0; round < 200; ++round) {
+    Tensor x = vec({1}).set_requires_grad();
+    std::atomic<int> waiting = kThreads;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&] {
+        --waiting;
+        while (waiting > 0) std::this_thread::yield();
+        (x * 2).sum().backward();
+      });
+    for (auto& thread : threads) thread.join();
+    ASSERT_EQ(values(x.grad()), (std::vector<double>{2 * kThreads})) << "round " << round;
+  }
 }
 
 TEST(Engine, SeveralThreadsAddToOneLeaf) {
