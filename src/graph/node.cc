@@ -10,6 +10,8 @@
 
 namespace weft {
 
+static_assert(alignof(Node) <= Arena::kAlignment && alignof(NodeMeta) <= Arena::kAlignment);
+
 std::string_view kind_name(NodeKind kind) {
   constexpr std::string_view names[] = {"placeholder", "get_attr",    "call_function",
                                         "call_method", "call_module", "output"};

@@ -13,7 +13,6 @@
 namespace weft {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 }  // namespace
@@ -175,11 +174,11 @@ Value ValueReader::read_device() {
 bool ValueReader::at_number() const {
   const size_t sign = in_.peek() == '-' ? 1 : 0;
   const char first = in_.peek(sign);
-  if (is_digit(first)) return true;
-  if (first == '.') return is_digit(in_.peek(sign + 1));
+  if (is_decimal_digit(first)) return true;
+  if (first == '.') return is_decimal_digit(in_.peek(sign + 1));
   for (std::string_view word : {"inf", "nan"}) {
     const std::string_view rest = in_.text().substr(std::min(in_.place() + sign, in_.text().size()));
-    if (rest.starts_with(word) && !(rest.size() > 3 && (is_letter(rest[3]) || is_digit(rest[3]))))
+    if (rest.starts_with(word) && !(rest.size() > 3 && (is_letter(rest[3]) || is_decimal_digit(rest[3]))))
       return true;
   }
   return false;
@@ -198,7 +197,7 @@ ValueReader::Number ValueReader::read_real() {
   }
   bool is_real = false;
   auto take_digits = [&] {
-    while (is_digit(in_.peek())) in_.go_to(in_.place() + 1);
+    while (is_decimal_digit(in_.peek())) in_.go_to(in_.place() + 1);
   };
   take_digits();
   if (in_.accept(".")) {
@@ -207,7 +206,7 @@ ValueReader::Number ValueReader::read_real() {
   }
   if (in_.peek() == 'e' || in_.peek() == 'E') {
     const size_t sign = in_.peek(1) == '+' || in_.peek(1) == '-' ? 1 : 0;
-    if (is_digit(in_.peek(1 + sign))) {
+    if (is_decimal_digit(in_.peek(1 + sign))) {
       is_real = true;
       in_.go_to(in_.place() + 1 + sign);
       take_digits();
@@ -222,7 +221,7 @@ ValueReader::Number ValueReader::read_real() {
   number.is_integer = !is_real && !is_complex;
   if (number.is_integer && std::from_chars(digits.data(), end, number.integer).ec != std::errc())
     in_.fail_at(begin, "expected a number that 64 bits can hold");
-  if (is_letter(in_.peek()) || is_digit(in_.peek())) in_.fail_expected("the end of the number");
+  if (is_letter(in_.peek()) || is_decimal_digit(in_.peek())) in_.fail_expected("the end of the number");
   return number;
 }
 
