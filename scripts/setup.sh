@@ -1,10 +1,12 @@
 # Shared by ./test, ./demo and ./bench: installs what is missing, configures and builds. Sourced, never run.
 
-# What a build and its tests need, by Debian's names.
+# What a build and its tests need, by Debian's names. oneDNN's CMake files look for OpenCL, which its package only
+# recommends.
 packages=(
   cmake ninja-build ccache mold pkg-config
   g++ clang-19 libclang-rt-19-dev
-  libfmt-dev nlohmann-json3-dev libsleef-dev libopenblas-dev libdnnl-dev libcli11-dev libdw-dev
+  libfmt-dev nlohmann-json3-dev libsleef-dev libopenblas-dev libdnnl-dev ocl-icd-opencl-dev
+  libcli11-dev libdw-dev
   libgtest-dev libgmock-dev python3
 )
 
