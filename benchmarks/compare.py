@@ -10,8 +10,8 @@ import sys
 
 # Many short samples: on a machine that does other things too, some of them run undisturbed.
 SAMPLE_SECONDS = 0.006  # what one answer should take, at least
-CASE_SECONDS = 0.6  # what one case may take of each process, but for FEWEST_ROUNDS
-FEWEST_ROUNDS, MOST_ROUNDS = 3, 60
+CASE_SECONDS = 1.2  # what one case may take of each process, but for FEWEST_ROUNDS
+FEWEST_ROUNDS, MOST_ROUNDS = 3, 120
 FEWEST_OWN_ROUNDS = 8
 
 # Rows made of two others: what one takes beyond the other.
@@ -107,16 +107,27 @@ def repeats(server, name):
         times = max(2 * times, int(times * SAMPLE_SECONDS / max(taken, 1e-9)))
 
 
-def compare(servers, name):
-    """The times of one case in both processes, taken in turns."""
-    times = [repeats(server, name) for server in servers]
-    samples = [[] for _ in servers]
+def compare(servers, counts):
+    """The times of cases in both processes, taken in turns. `counts` says how many runs of each take equally long, and
+    the last is the longest: short samples would be lucky more often."""
+    longest = list(counts)[-1]
+    times = [{name: base * count for name, count in counts.items()} for base in (repeats(s, longest) for s in servers)]
+    samples = [{name: [] for name in counts} for _ in servers]
     spent = [0.0 for _ in servers]
-    while len(samples[0]) < MOST_ROUNDS and (max(spent) < CASE_SECONDS or len(samples[0]) < FEWEST_ROUNDS):
-        for i, server in enumerate(servers):
-            samples[i].append(server.run(name, times[i]))
-            spent[i] += samples[i][-1] * times[i] / 1e9
-    return [best_quarter(s) for s in samples]
+    while len(samples[0][longest]) < MOST_ROUNDS and (
+        max(spent) < CASE_SECONDS or len(samples[0][longest]) < FEWEST_ROUNDS
+    ):
+        for name in counts:
+            for i, server in enumerate(servers):
+                samples[i][name].append(server.run(name, times[i][name]))
+                spent[i] += samples[i][name][-1] * times[i][name] / 1e9
+    return {name: [best_quarter(s[name]) for s in samples] for name in counts}
+
+
+def compared_with(name):
+    """The cases that take turns with one, and their counts: a growth is of times that were measured together."""
+    rule = next((rule for rule in GROWTH.values() if name in (rule["small"], rule["large"])), None)
+    return {rule["small"]: rule["sizes"], rule["large"]: 1} if rule else {name: 1}
 
 
 def measure(server, times):
@@ -233,8 +244,11 @@ def main():
         if threads == options.threads[0]:  # what only weft has runs on one thread anyway
             for row in own_rows(own_times(servers[0], own, options.only), threads):
                 add(row)
+        times = {}
         for name in chosen:
-            weft, peer = compare(servers, name)
+            if name not in times:
+                times.update(compare(servers, compared_with(name)))
+            weft, peer = times[name]
             if cases[name] == 0:  # part of another row
                 parts[name, threads] = weft, peer
                 continue

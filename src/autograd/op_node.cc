@@ -163,19 +163,21 @@ const OpNode::TensorArgument& OpNode::find(int argument) const {
 
 void OpNode::check_declared(bool declared, const char* what, int index) const {
   if (!declared) [[unlikely]]
-    invariant(false, "the vjp of {} reads {} {}, which it does not declare in .saves", op_.name(), what,
-              index);
+    fail(
+        "the vjp of {} reads {} {}, which its .saves does not declare for the gradients that are wanted; "
+        "declare it there",
+        op_.name(), what, index);
 }
 
 const Tensor& OpNode::grad(int result) const { return grads_[static_cast<size_t>(result)]; }
 
 Tensor OpNode::input(int argument) const {
-  check_declared(op_.def().vjp.saves.inputs >> argument & 1, "input", argument);
+  check_declared(reads_input(static_cast<size_t>(argument)), "input", argument);
   return saved_inputs_[find(argument).first].unpack(Ref<GradNode>(const_cast<OpNode*>(this)));
 }
 
 std::vector<Tensor> OpNode::inputs(int argument) const {
-  check_declared(op_.def().vjp.saves.inputs >> argument & 1, "input", argument);
+  check_declared(reads_input(static_cast<size_t>(argument)), "input", argument);
   const TensorArgument& t = find(argument);
   std::vector<Tensor> list;
   for (uint16_t k = 0; k < t.count; ++k)

@@ -64,6 +64,38 @@ TEST(DefineOperator, IsDifferentiated) {
   EXPECT_EQ(autograd::grad_fn(cube(x))->name(), "CubeBackward0");
 }
 
+// a * b, whose rule reads both factors for either gradient, whatever it declares.
+Tensor product_that_saves(const char* schema, Saves saves, const Tensor& a, const Tensor& b) {
+  const Operator& op = define_operator(
+      schema, {.kernel = [](const Tensor& x, const Tensor& y) { return mul(x, y); },
+               .meta = [](const Tensor& x,
+                          const Tensor&) { return contiguous_spec(x.sizes(), x.dtype(), x.device()); },
+               .vjp = {.saves = saves, .rule = [](const Vjp& v) {
+                         Tensor x = v.input(0), y = v.input(1);
+                         return Grads{v.grad() * y, v.grad() * x};
+                       }}});
+  return call(op, {a, b}).to_tensor();
+}
+
+TEST(DefineOperator, RulesReadOnlyWhatTheyDeclare) {
+  Tensor a = vec({2, 3}).set_requires_grad(), b = vec({5, 7});
+  EXPECT_ERROR(
+      product_that_saves("mine::saves_none(Tensor a, Tensor b) -> Tensor", sizes(0), a, b).sum().backward(),
+      "the vjp of mine::saves_none reads input 0, which its .saves does not declare");
+  EXPECT_ERROR(
+      product_that_saves("mine::saves_for_other(Tensor a, Tensor b) -> Tensor", each_for_the_other(0, 1), a,
+                         b)
+          .sum()
+          .backward(),
+      "the vjp of mine::saves_for_other reads input 0, which its .saves does not declare for the gradients");
+  // Declared twice, an input is there for both readers.
+  product_that_saves("mine::saves_for_all(Tensor a, Tensor b) -> Tensor", input_for(0, 1) | inputs(0, 1), a,
+                     b)
+      .sum()
+      .backward();
+  EXPECT_EQ(values(a.grad()), (std::vector<double>{5, 7}));
+}
+
 TEST(DefineOperator, TransformsUseItsRules) {
   Tensor x = ramp({3, 2});
   EXPECT_TRUE(close(func::vmap([](const Tensor& t) { return cube(t); })(x), x * x * x));

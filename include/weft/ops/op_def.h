@@ -81,8 +81,8 @@ struct KernelSet {
 // keeps alive is what it declares.
 struct Saves {
   uint32_t inputs = 0, outputs = 0, sizes = 0;
-  // Of the first few inputs, the arguments for whose gradients alone it is read, a bit each; none: for all.
-  std::array<uint8_t, 4> readers = {};
+  // Of the first few inputs, the arguments for whose gradients it is read, a bit each; others are for all.
+  std::array<uint32_t, 4> readers = {};
 
   constexpr Saves operator|(Saves o) const {
     Saves both{inputs | o.inputs, outputs | o.outputs, sizes | o.sizes, readers};
@@ -93,18 +93,21 @@ struct Saves {
   constexpr bool reads_input(int input, uint32_t wanted) const {
     if (!(inputs >> input & 1)) return false;
     const auto place = static_cast<size_t>(input);
-    return place >= readers.size() || readers[place] == 0 || (readers[place] & wanted) != 0;
+    return place >= readers.size() || (readers[place] & wanted) != 0;
   }
 };
 template <typename... I>
 constexpr Saves inputs(I... i) {
-  return {.inputs = ((1u << i) | ... | 0u)};
+  Saves saves{.inputs = ((1u << i) | ... | 0u)};
+  for (size_t at = 0; at < saves.readers.size(); ++at)
+    if (saves.inputs >> at & 1) saves.readers[at] = ~0u;
+  return saves;
 }
 // An input that only the gradient of one argument reads: a factor, for that of the other. Where that gradient
 // is not wanted, as a frozen weight's, the input is not kept.
 constexpr Saves input_for(int input, int argument) {
   Saves saves = inputs(input);
-  saves.readers[static_cast<size_t>(input)] = static_cast<uint8_t>(1u << argument);
+  saves.readers[static_cast<size_t>(input)] = 1u << argument;
   return saves;
 }
 constexpr Saves each_for_the_other(int a, int b) { return input_for(a, b) | input_for(b, a); }

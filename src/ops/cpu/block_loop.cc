@@ -169,6 +169,8 @@ class BlockRunner {
       if (plan_.plan[k].buffered) fill(k, memory[k], size);
     bool refused = plan_.one_call ? plan_.loop(size.rows * size.columns, pointers, plan_.params)
                                   : run_rows(pointers, size);
+    if (plan_.plan[0].streamed)
+      for (int k = plan_.outputs; k < plan_.operands; ++k) prefetch_next(plan_.plan[k], memory[k], size);
     for (int k = 0; k < plan_.outputs; ++k)
       if (plan_.plan[k].buffered) empty(k, memory[k], size);
     return refused;
@@ -227,6 +229,15 @@ class BlockRunner {
     move_rectangle(target, {operand.column, operand.row}, last, packed, size, operand.item);
   }
 
+  // What the next block reads, where it follows this one.
+  [[gnu::always_inline]] static void prefetch_next(const OperandPlan& operand, const char* memory,
+                                                   Rectangle size) {
+    constexpr int64_t kFarthest = 64;  // beyond it, an element has a cache line to itself
+    if (operand.column <= 0 || operand.column > kFarthest) return;
+    if (size.rows > 1 && !is_packed(operand, size)) return;
+    const int64_t bytes = size.rows * size.columns * operand.column;
+    prefetch(memory + bytes, bytes);
+  }
   static void stream_rows(const OperandPlan& operand, char* target, const char* buffer, Rectangle size) {
     int64_t row_bytes = size.columns * operand.item;
     if (is_packed(operand, size)) return stream_copy(target, buffer, size.rows * row_bytes);

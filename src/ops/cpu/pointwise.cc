@@ -84,17 +84,22 @@ bool is_streamed(const PointwiseKernel& kernel, std::span<const Operand> operand
   return true;
 }
 
-// Runs the loop on a block whose result goes through a small buffer to memory, around the caches.
+// Runs the loop on a block whose result goes through a small buffer to memory, around the caches. What the
+// next piece reads is on its way meanwhile.
 bool run_streamed(int64_t n, char** data, std::span<const Operand> operands, Loop loop, const void* params) {
-  constexpr int64_t kBufferElements = 1024, kWidestItem = 16;
-  alignas(64) char buffer[kBufferElements * kWidestItem];
+  constexpr int64_t kPiece = 1024, kWidestItem = 16;
+  alignas(64) char buffer[kPiece * kWidestItem];
   char* target = std::exchange(data[0], buffer);
   bool refused = false;
-  for (int64_t begin = 0; begin < n; begin += kBufferElements) {
-    int64_t count = std::min(kBufferElements, n - begin), item = item_size(operands[0].dtype);
+  for (int64_t begin = 0; begin < n; begin += kPiece) {
+    int64_t count = std::min(kPiece, n - begin), item = item_size(operands[0].dtype);
     refused |= loop(count, data, params);
+    for (size_t k = 1; k < operands.size(); ++k) {
+      const int64_t bytes = count * item_size(operands[k].dtype);
+      data[k] += bytes;
+      prefetch(data[k], bytes);
+    }
     stream_copy(target + begin * item, buffer, count * item);
-    for (size_t k = 1; k < operands.size(); ++k) data[k] += count * item_size(operands[k].dtype);
   }
   finish_streams();
   return refused;

@@ -35,6 +35,10 @@ const ProductLoops<T>& loops() {
 constexpr double kThreadWork = 1 << 17;  // multiplications that are worth waking a thread
 constexpr double kPartWork = 1 << 22;    // so many more that copies of the operands cost little
 
+int64_t usable_threads() { return in_parallel_region() ? 1 : num_threads(); }
+
+int64_t quotient_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // A result in `rows` times `columns` parts.
 struct Grid {
   int64_t rows, columns;
@@ -45,7 +49,7 @@ struct Grid {
 template <typename T>
 Grid grid_of(const Product<T>& p) {
   const double work = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-  const double threads = num_threads();
+  const auto threads = static_cast<double>(usable_threads());
   const double most = threads == 1 ? 1 : std::clamp(work / kPartWork, threads, 4 * threads);
   const auto parts = static_cast<int64_t>(std::clamp(work / kThreadWork, 1.0, most));
   Grid best{1, parts};
@@ -58,24 +62,63 @@ Grid grid_of(const Product<T>& p) {
   return best;
 }
 
-// Parts are cut in units of what the innermost loop computes at once.
+// Calls `run` for the parts of a part of the result, cut in units of what the innermost loop computes at
+// once. Neighbours differ by one unit, and so do halves.
+template <typename Run>
+void run_in_parts(const ProductPart& whole, const Grid& grid, int64_t row_unit, int64_t column_unit,
+                  Run run) {
+  auto begin_of = [](int64_t part, int64_t parts, int64_t extent, int64_t unit) {
+    return std::min(quotient_up(extent, unit) * part / parts * unit, extent);
+  };
+  parallel_for(0, grid.rows * grid.columns, 1, [&](int64_t first, int64_t last) {
+    for (; first < last; ++first) {
+      const int64_t i = first / grid.columns, j = first % grid.columns;
+      const int64_t row = begin_of(i, grid.rows, whole.rows, row_unit),
+                    rows = begin_of(i + 1, grid.rows, whole.rows, row_unit) - row,
+                    column = begin_of(j, grid.columns, whole.columns, column_unit),
+                    columns = begin_of(j + 1, grid.columns, whole.columns, column_unit) - column;
+      if (rows > 0 && columns > 0) run(ProductPart{whole.row + row, rows, whole.column + column, columns});
+    }
+  });
+}
 template <typename T>
 void run_in_parts(const Product<T>& p, int64_t row_unit, int64_t column_unit,
                   void (*run)(const Product<T>&, const ProductPart&)) {
-  const Grid grid = grid_of(p);
-  auto step_of = [](int64_t extent, int64_t parts, int64_t unit) {
-    const int64_t units = (extent + unit - 1) / unit;
-    return (units + parts - 1) / parts * unit;
-  };
-  const int64_t row_step = step_of(p.m, grid.rows, row_unit),
-                column_step = step_of(p.n, grid.columns, column_unit);
-  parallel_for(0, grid.rows * grid.columns, 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t row = i / grid.columns * row_step, column = i % grid.columns * column_step;
-      const ProductPart part{row, std::min(row_step, p.m - row), column, std::min(column_step, p.n - column)};
-      if (part.rows > 0 && part.columns > 0) run(p, part);
+  run_in_parts({0, p.m, 0, p.n}, grid_of(p), row_unit, column_unit,
+               [&](const ProductPart& part) { run(p, part); });
+}
+
+// Blocks of rows against the same panels: several for each thread, but so high that a panel is read often for
+// one way from the last-level cache. Each copies its rows of a, so columns are divided only where rows are
+// few.
+template <typename T>
+Grid grid_of_blocks(const Product<T>& p, int64_t block_rows) {
+  constexpr int64_t kFewestRows = 48;
+  const int64_t threads = usable_threads();
+  const int64_t blocks = std::max(quotient_up(p.m, block_rows), std::min(4 * threads, p.m / kFewestRows));
+  if (blocks < 2 * threads) return {blocks, quotient_up(2 * threads, blocks)};
+  return {quotient_up(blocks, threads) * threads, 1};
+}
+
+// Many rows: panels of b are copied once, by all threads, and then read by all.
+template <typename T>
+void multiply_by_blocks(const Product<T>& p) {
+  const ProductLoops<T>& isa = loops<T>();
+  const int64_t depth = depth_of_blocks<T>(p.k);
+  const Grid grid = grid_of_blocks(p, rows_of_blocks<T>(depth));
+  Scratch panels(quotient_up(std::min(p.n, kBlockColumns), isa.columns) * isa.columns * depth *
+                 static_cast<int64_t>(sizeof(T)));
+  for (int64_t j = 0; j < p.n; j += kBlockColumns)
+    for (int64_t q = 0; q < p.k; q += depth) {
+      const int64_t columns = std::min(kBlockColumns, p.n - j), deep = std::min(depth, p.k - q);
+      auto panels_from = [&](int64_t column) { return panels.as<T>() + (column - j) * deep; };
+      parallel_for(0, columns, isa.columns_at_once, [&](int64_t first, int64_t last) {
+        isa.copy_panels(p, q, deep, j + first, last - first, panels_from(j + first));
+      });
+      run_in_parts({0, p.m, j, columns}, grid, isa.rows, isa.columns, [&](const ProductPart& part) {
+        isa.tiles_of_panels(p, part, q, deep, panels_from(part.column));
+      });
     }
-  });
 }
 
 // Few rows against contiguous columns: no copy of b would be read often enough.
@@ -114,7 +157,10 @@ void multiply(const Product<T>& product) {
   if (suits_dots(other)) return multiply_by_dots(other);
   // A single column whose elements follow each other is a row.
   const bool turns = product.c_column_stride != 1 || (product.n == 1 && product.c_row_stride == 1);
-  run_in_parts(turns ? other : product, loops<T>().rows, loops<T>().columns, loops<T>().tiles);
+  const Product<T>& chosen = turns ? other : product;
+  const ProductLoops<T>& isa = loops<T>();
+  if (chosen.m > rows_of_blocks<T>(depth_of_blocks<T>(chosen.k))) multiply_by_blocks(chosen);
+  else run_in_parts(chosen, isa.rows, isa.columns, isa.tiles);
 }
 
 template void multiply(const Product<float>&);

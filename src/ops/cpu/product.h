@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 // Matrix products of f32 and f64 in memory. In which order the terms of an element are added follows from the
@@ -49,12 +50,33 @@ struct ProductPart {
   int64_t row, rows, column, columns;
 };
 
-// One instruction set's loops for a type. `rows` and `columns` are what the innermost one computes at once.
+// How far a block of the inner dimension goes, by that dimension alone: a panel of b with so many rows stays
+// in the nearest caches while the rows of a pass by. Blocks are of nearly equal length.
+template <typename T>
+int64_t depth_of_blocks(int64_t k) {
+  constexpr int64_t kLongest = 2048 / sizeof(T);
+  const int64_t blocks = (k + kLongest - 1) / kLongest;
+  return (k + blocks - 1) / blocks;
+}
+// So many rows of a, that deep, take half of a second-level cache.
+template <typename T>
+int64_t rows_of_blocks(int64_t depth) {
+  return std::max<int64_t>(256 * 1024 / (static_cast<int64_t>(sizeof(T)) * depth), 1);
+}
+inline constexpr int64_t kBlockColumns = 2048;  // of b: they stay in the last-level cache
+
+// One instruction set's loops for a type. `rows` and `columns` are what the innermost one computes at once,
+// `columns_at_once` what is best copied together. c has contiguous rows.
 template <typename T>
 struct ProductLoops {
-  int64_t rows, columns;
-  // c has contiguous rows.
+  int64_t rows, columns, columns_at_once;
+  // For no more rows than a block has: columns of b are copied when their turn comes.
   void (*tiles)(const Product<T>&, const ProductPart&);
+  // For more: rows p to p + depth of columns of b are copied for all parts, depth elements a column ...
+  void (*copy_panels)(const Product<T>&, int64_t p, int64_t depth, int64_t column, int64_t columns, T* to);
+  // ... and a part, which has the rows of a block at most, adds these terms. `panels` is where its columns
+  // begin.
+  void (*tiles_of_panels)(const Product<T>&, const ProductPart&, int64_t p, int64_t depth, T* panels);
   // For few rows: a and the transpose of b have contiguous rows.
   void (*dots)(const Product<T>&, const ProductPart&);
 };

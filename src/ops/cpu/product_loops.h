@@ -15,15 +15,6 @@ struct ProductOf {
   using P = Pack<T, Isa>;
   static constexpr int kRows = 6, kLanes = P::kLanes, kColumns = 2 * kLanes;  // 12 of 16 registers hold sums
 
-  // How far a block of the inner dimension goes, by that dimension alone: a panel of b with so many rows
-  // stays in the nearest caches while the rows of a pass by. Blocks are of nearly equal length.
-  static int64_t depth_of_blocks(int64_t k) {
-    constexpr int64_t kLongest = 2048 / sizeof(T);
-    const int64_t blocks = (k + kLongest - 1) / kLongest;
-    return (k + blocks - 1) / blocks;
-  }
-  static constexpr int64_t kBlockBytes = 256 * 1024;       // of a: half of a second-level cache
-  static constexpr int64_t kBlockColumns = 2048;           // of b: they stay in the last-level cache
   static constexpr int64_t kColumnsAtOnce = 4 * kColumns;  // of b: copied together
 
   // --- the tile of registers -----------------------------------------------------------------------------
@@ -213,11 +204,14 @@ struct ProductOf {
     if (a.row_stride == 1) {
       // Several groups at once use the whole of the cache lines that they read.
       constexpr int64_t kAtOnce = 8;
-      for (; copied + kAtOnce * kRows <= rows; copied += kAtOnce * kRows)
+      while (rows - copied >= kRows) {
+        const int64_t groups = std::min((rows - copied) / kRows, kAtOnce);
         for (int64_t p = 0; p < depth; ++p)
-          for (int64_t g = 0; g < kAtOnce; ++g)
+          for (int64_t g = 0; g < groups; ++g)
             __builtin_memcpy(to + copied * depth + (g * depth + p) * kRows, a.at(copied + g * kRows, p),
                              kRows * sizeof(T));
+        copied += groups * kRows;
+      }
     }
     for (; copied < rows; copied += kRows) {
       const int64_t height = std::min<int64_t>(kRows, rows - copied);
@@ -290,42 +284,38 @@ struct ProductOf {
   // nearest caches while the rows of a pass by once; copies of all panels, for several blocks of rows.
   enum class Panels { kOriginal, kCopiedInTurn, kCopied };
 
-  static void tiles(const Product<T>& product, const ProductPart& part) {
-    const int64_t depth = depth_of_blocks(product.k);
-    const int64_t block_rows =
-        std::max<int64_t>(kBlockBytes / (static_cast<int64_t>(sizeof(T)) * depth) / kRows, 1) * kRows;
-    // A copy is worth its while where it is read several times.
-    const bool lies_as_copied = product.a.column_stride == 1 && product.a.row_stride == depth;
-    const bool copies_a = part.columns > 3 * kColumns && !lies_as_copied;
-    const bool copies_b = part.rows > 2 * kRows || product.b.column_stride != 1;
-    const Panels panels = !copies_b                 ? Panels::kOriginal
-                          : part.rows <= block_rows ? Panels::kCopiedInTurn
-                                                    : Panels::kCopied;
-    auto round_up = [](int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; };
-    const int64_t kept_columns = round_up(
-        std::min(part.columns, panels == Panels::kCopied ? kBlockColumns : kColumnsAtOnce), kColumns);
-    Scratch b_copy(kept_columns * depth * static_cast<int64_t>(sizeof(T)));
-    const int64_t kept_rows = copies_a ? round_up(std::min(part.rows, block_rows), kRows) : 0;
-    Scratch a_copy(kept_rows * depth * static_cast<int64_t>(sizeof(T)));
+  static int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-    const int64_t last_column = part.column + part.columns, last_row = part.row + part.rows;
+  static void tiles(const Product<T>& product, const ProductPart& part) {
+    const int64_t depth = depth_of_blocks<T>(product.k);
+    const bool copies_b = part.rows > 2 * kRows || product.b.column_stride != 1;
+    const Panels panels = copies_b ? Panels::kCopiedInTurn : Panels::kOriginal;
+    const int64_t kept_columns = rounded_up(std::min(part.columns, kColumnsAtOnce), kColumns);
+    Scratch b_copy(kept_columns * depth * static_cast<int64_t>(sizeof(T)));
+    const int64_t last_column = part.column + part.columns;
     for (int64_t j = part.column; j < last_column; j += kBlockColumns)
-      for (int64_t p = 0; p < product.k; p += depth) {
-        const int64_t end = std::min(j + kBlockColumns, last_column);
-        const int64_t deep = std::min(depth, product.k - p);
-        if (panels == Panels::kCopied)
-          copy_panels({product.b.at(p, j), product.b.row_stride, product.b.column_stride}, deep, end - j,
-                      b_copy.as<T>());
-        for (int64_t i = part.row; i < last_row; i += block_rows)
-          block(product, {i, std::min(block_rows, last_row - i), j, end - j}, p, deep, panels, b_copy.as<T>(),
-                copies_a ? a_copy.as<T>() : nullptr);
-      }
+      for (int64_t p = 0; p < product.k; p += depth)
+        block(product, {part.row, part.rows, j, std::min(kBlockColumns, last_column - j)}, p,
+              std::min(depth, product.k - p), panels, b_copy.as<T>());
+  }
+  static void copy_shared_panels(const Product<T>& product, int64_t p, int64_t depth, int64_t column,
+                                 int64_t columns, T* to) {
+    const MatrixView<T>& b = product.b;
+    copy_panels({b.at(p, column), b.row_stride, b.column_stride}, depth, columns, to);
+  }
+  static void tiles_of_shared_panels(const Product<T>& product, const ProductPart& part, int64_t p,
+                                     int64_t depth, T* panels) {
+    block(product, part, p, depth, Panels::kCopied, panels);
   }
 
   // The terms p to p + depth of a block of c.
   static void block(const Product<T>& product, const ProductPart& part, int64_t p, int64_t depth,
-                    Panels panels, T* b_copy, T* a_copy) {
+                    Panels panels, T* b_copy) {
     const MatrixView<T>&a = product.a, &b = product.b;
+    // A copy is worth its while where it is read several times.
+    const bool lies_as_copied = a.column_stride == 1 && a.row_stride == depth;
+    const bool copies_a = part.columns > 3 * kColumns && !lies_as_copied;
+    Scratch a_copy(copies_a ? rounded_up(part.rows, kRows) * depth * static_cast<int64_t>(sizeof(T)) : 0);
     const int64_t last_column = part.column + part.columns;
     auto panel_at = [&](int64_t column, bool by_whole_tiles) -> Panel {
       if (panels == Panels::kCopied) return {b_copy + (column - part.column) * depth, kColumns};
@@ -340,9 +330,9 @@ struct ProductOf {
       return {b_copy + place * depth, kColumns};
     };
     const MatrixView<T> rows_of_a{a.at(part.row, p), a.row_stride, a.column_stride};
-    const Rows rows = a_copy ? copy_rows(rows_of_a, part.rows, depth, a_copy)
-                             : Rows{rows_of_a.data, a.row_stride, a.column_stride};
-    const int64_t group = kRows * (a_copy ? depth : a.row_stride);
+    const Rows rows = copies_a ? copy_rows(rows_of_a, part.rows, depth, a_copy.as<T>())
+                               : Rows{rows_of_a.data, a.row_stride, a.column_stride};
+    const int64_t group = kRows * (copies_a ? depth : a.row_stride);
     for (int64_t j = part.column; j < last_column; j += kColumns) {
       const int64_t columns = std::min<int64_t>(kColumns, last_column - j);
       T* c = product.c + part.row * product.c_row_stride + j;
@@ -414,7 +404,8 @@ struct ProductOf {
     }
   }
 
-  static constexpr ProductLoops<T> kLoops = {kRows, kColumns, tiles, dots};
+  static constexpr ProductLoops<T> kLoops = {
+      kRows, kColumns, kColumnsAtOnce, tiles, copy_shared_panels, tiles_of_shared_panels, dots};
 };
 
 }  // namespace weft::cpu

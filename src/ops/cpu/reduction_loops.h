@@ -70,6 +70,8 @@ struct SimpleReduction {
   static constexpr int64_t kCascade = kLongestRun;  // elements between additions to the running total
   static constexpr int kTree = 8;
   static constexpr int kPacks = 4;
+  static constexpr int64_t kStream =
+      128 * 1024;  // bytes read in a row that do not come from the nearest caches
 
   static Acc identity() {
     Acc acc;
@@ -119,12 +121,19 @@ struct SimpleReduction {
     }
   };
   static constexpr Ending kEnding = {};
-  // Inlined, or its result would take the way through memory.
+  // Streams: what comes after the block is read too. It is asked for three pages ahead, since the processor
+  // by itself stops at the end of each page. Inlined, or its result would take the way through memory.
+  template <bool streams = false>
   [[gnu::always_inline]] static Acc reduce_block(const char* p, int64_t n) {
+    constexpr int64_t kTreeBytes = kTree * kLanes * Io::kSize, kAhead = 3 * 4096;
     Acc acc = identity();
     int64_t i = 0;
-    for (; i + kTree * kLanes <= n; i += kTree * kLanes)
-      acc = combined(acc, tree(p + i * Io::kSize, kLanes * Io::kSize));
+    for (; i + kTree * kLanes <= n; i += kTree * kLanes) {
+      const char* at = p + i * Io::kSize;
+      if constexpr (streams)
+        for (int64_t line = 0; line < kTreeBytes; line += 64) __builtin_prefetch(at + kAhead + line);
+      acc = combined(acc, tree(at, kLanes * Io::kSize));
+    }
     for (; i + kLanes <= n; i += kLanes) acc = combined(acc, Acc::from(load(p + i * Io::kSize)));
     if (i == n) return acc;
     int left = static_cast<int>(n - i);
@@ -149,15 +158,25 @@ struct SimpleReduction {
       __builtin_memcpy(block + kReductionHeader + c * kAccSize, lanes, kAccSize);
   }
   static void row(char* block, int64_t, int64_t column, const char* data, int64_t n, int64_t) {
-    Acc total = reduce_block(data, n < kCascade ? n : kCascade);
-    for (int64_t i = kCascade; i < n; i += kCascade)
-      total = combined(total, reduce_block(data + i * Io::kSize, n - i < kCascade ? n - i : kCascade));
+    auto sum = [&]<bool streams>() {
+      Acc total = reduce_block<streams>(data, n < kCascade ? n : kCascade);
+      for (int64_t i = kCascade; i < n; i += kCascade)
+        total =
+            combined(total, reduce_block<streams>(data + i * Io::kSize, n - i < kCascade ? n - i : kCascade));
+      return total;
+    };
+    const Acc total =
+        n * Io::kSize >= kStream ? sum.template operator()<true>() : sum.template operator()<false>();
     add_to(block + kReductionHeader + column * kAccSize, total);
   }
   static void runs(char* block, int64_t column, const char* data, int64_t runs, int64_t stride, int64_t n) {
     char* target = block + kReductionHeader + column * kAccSize;
-    for (int64_t r = 0; r < runs; ++r, data += stride, target += kAccSize)
-      add_to(target, reduce_block(data, n));
+    auto sums = [&]<bool streams>() {
+      for (int64_t r = 0; r < runs; ++r, data += stride, target += kAccSize)
+        add_to(target, reduce_block<streams>(data, n));
+    };
+    const bool streams = stride == n * Io::kSize && runs * stride >= kStream;
+    streams ? sums.template operator()<true>() : sums.template operator()<false>();
   }
   // Every lane of the sum is the same: the first is the accumulator's.
   [[gnu::always_inline]] static void add_to(char* target, Acc total) {
