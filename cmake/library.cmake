@@ -33,15 +33,30 @@ add_custom_command(
 add_custom_target(weft-generated DEPENDS ${WEFT_GENERATED}/stamp)
 
 file(GLOB_RECURSE WEFT_SOURCES CONFIGURE_DEPENDS ${WEFT_SRC}/*.cc)
-file(GLOB_RECURSE WEFT_AVX2_SOURCES CONFIGURE_DEPENDS ${WEFT_SRC}/*_avx2.cc)
-list(FILTER WEFT_SOURCES EXCLUDE REGEX "_avx2\\.cc$")
+file(GLOB WEFT_ISA_SOURCES CONFIGURE_DEPENDS ${WEFT_SRC}/ops/cpu/isa/*.cc)
+list(REMOVE_ITEM WEFT_SOURCES ${WEFT_ISA_SOURCES})
 
 add_library(weft ${WEFT_SOURCES} ${WEFT_GENERATED_SOURCES})
 add_dependencies(weft weft-generated)
-if(NOT WEFT_BASELINE_ONLY)
-  target_sources(weft PRIVATE ${WEFT_AVX2_SOURCES})
-  set_source_files_properties(${WEFT_AVX2_SOURCES} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
-  target_compile_definitions(weft PRIVATE WEFT_HAS_AVX2=1)
+
+# weft_kernels(NAME LEVEL OPTION...): the files of ops/cpu/isa, compiled for an instruction set. LEVEL is its IsaLevel.
+function(weft_kernels name level)
+  add_library(weft-${name} OBJECT ${WEFT_ISA_SOURCES})
+  target_compile_definitions(weft-${name} PRIVATE WEFT_ISA_LEVEL=${level})
+  target_compile_options(weft-${name} PRIVATE ${ARGN})
+  target_include_directories(weft-${name} PRIVATE ${PROJECT_SOURCE_DIR}/include ${WEFT_SRC})
+  target_link_libraries(weft-${name} PRIVATE fmt::fmt PkgConfig::SLEEF)
+  target_sources(weft PRIVATE $<TARGET_OBJECTS:weft-${name}>)
+endfunction()
+
+weft_kernels(baseline 0)
+if(WEFT_BASELINE_ONLY)
+  target_compile_definitions(weft PRIVATE WEFT_BASELINE_ONLY=1)
+else()
+  weft_kernels(avx2 1 -mavx2 -mfma -mf16c)
+  # g++ 12 warns of values that its own AVX-512 header leaves unset on purpose.
+  weft_kernels(avx512 2 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c
+               "$<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized;-Wno-maybe-uninitialized>")
 endif()
 target_include_directories(weft PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                        $<BUILD_INTERFACE:${WEFT_GENERATED}> $<INSTALL_INTERFACE:include>

@@ -65,9 +65,8 @@ TEST_P(Accuracy, OfGelu) {
   // Far in the negative tail the error grows with x * x; the value is below 1e-7 there.
   EXPECT_LE(worst(kGelu, [](long double x) { return x * 0.5L * std::erfc(-x * std::sqrt(0.5L)); }, 4), 16);
 }
-INSTANTIATE_TEST_SUITE_P(Isas, Accuracy, ::testing::ValuesIn(available_isas()), [](const auto& info) {
-  return std::string(info.param == IsaLevel::kBaseline ? "baseline" : "avx2");
-});
+INSTANTIATE_TEST_SUITE_P(Isas, Accuracy, ::testing::ValuesIn(available_isas()),
+                         [](const auto& info) { return std::string(isa_name(info.param)); });
 
 }  // namespace
 }  // namespace weft::cpu::testing

@@ -202,8 +202,8 @@ std::vector<Case> cases(const std::function<bool(DType)>& wanted) {
 std::string name_of(const Case& c) {
   return std::string(c.kernel->name) +
          (c.kernel->params ? "_params" + std::to_string(c.kernel->params) : "") +
-         (c.kernel->inputs == 3 ? "_three" : "") + "_" + std::string(short_name(c.compute)) +
-         (c.isa == IsaLevel::kBaseline ? "_baseline" : "_avx2");
+         (c.kernel->inputs == 3 ? "_three" : "") + "_" + std::string(short_name(c.compute)) + "_" +
+         isa_name(c.isa);
 }
 std::string case_name(const ::testing::TestParamInfo<Case>& info) { return name_of(info.param); }
 void PrintTo(const Case& c, std::ostream* out) { *out << name_of(c); }

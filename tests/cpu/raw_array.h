@@ -14,9 +14,7 @@
 
 namespace weft::cpu {
 // Names of tests contain their parameters.
-inline void PrintTo(IsaLevel isa, std::ostream* out) {
-  *out << (isa == IsaLevel::kBaseline ? "baseline" : "avx2");
-}
+inline void PrintTo(IsaLevel isa, std::ostream* out) { *out << isa_name(isa); }
 }  // namespace weft::cpu
 
 // Arrays for testing the CPU engine: any dtype and strides, elements read and written by plain C++ casts that
@@ -157,8 +155,10 @@ inline const std::vector<DType>& all_dtypes() {
 }
 
 inline std::vector<IsaLevel> available_isas() {
-  if (best_isa() == IsaLevel::kAvx2) return {IsaLevel::kBaseline, IsaLevel::kAvx2};
-  return {IsaLevel::kBaseline};
+  std::vector<IsaLevel> result;
+  for (int level = 0; level <= static_cast<int>(best_isa()); ++level)
+    result.push_back(static_cast<IsaLevel>(level));
+  return result;
 }
 
 // Uses an instruction set for a scope.

@@ -220,6 +220,10 @@ TEST(Strided, InstructionSetsAgreeToAFewUnits) {
         ASSERT_LE(std::fabs(a - b), 16 * eps * std::max({std::fabs(a), std::fabs(b), 1.0L}))
             << kernel->name << " " << dtype_name(t);
       }
+      // AVX2 and AVX-512 round alike, but SLEEF's logarithms take numbers apart by other instructions there.
+      if (results.size() == 3 && !std::string_view(kernel->name).starts_with("log")) {
+        EXPECT_EQ(results[1].bits(), results[2].bits()) << kernel->name << " " << dtype_name(t);
+      }
     }
   }
 }

@@ -9,12 +9,13 @@
 
 namespace {
 
-// Object files of the AVX2 sources, wherever this build put them.
-std::vector<std::string> avx2_objects() {
+// Object files of an instruction set, wherever this build put them.
+std::vector<std::string> objects_of(const std::string& isa) {
   std::vector<std::string> found;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(WEFT_BINARY_DIR)) {
     std::string path = entry.path().string();
-    if (path.ends_with("_avx2.cc.o") || path.ends_with("_avx2.o")) found.push_back(path);
+    if (path.find("/weft-" + isa + ".dir/") != std::string::npos && path.ends_with(".o"))
+      found.push_back(path);
   }
   return found;
 }
@@ -28,10 +29,10 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
-TEST(Symbols, WeakOnesOfAnInstructionSetNameIt) {
-  if (output_of("nm --version").empty()) GTEST_SKIP() << "no nm here";
-  std::vector<std::string> objects = avx2_objects();
-  if (objects.empty()) GTEST_SKIP() << "no AVX2 files in this build";
+void expect_own_symbols(const std::string& isa) {
+  const std::string mangled = std::to_string(isa.size()) + isa;  // the namespace
+  std::vector<std::string> objects = objects_of(isa);
+  if (objects.empty()) GTEST_SKIP() << "no files for " << isa << " in this build";
   for (const std::string& object : objects) {
     std::string symbols = output_of("nm --defined-only '" + object + "'");
     EXPECT_FALSE(symbols.empty()) << object;
@@ -41,12 +42,16 @@ TEST(Symbols, WeakOnesOfAnInstructionSetNameIt) {
       at = end + 1;
       if (line.size() < 20) continue;
       bool is_weak = line[17] == 'W' || line[17] == 'V' || line[17] == 'u';
-      // Mangled: 4avx2 is the namespace `avx2`.
       // The compiler's own reference to its exception routine is data, the same for all.
-      bool is_fine = line.find("4avx2") != std::string::npos || line.find("DW.ref.") != std::string::npos;
+      bool is_fine = line.find(mangled) != std::string::npos || line.find("DW.ref.") != std::string::npos;
       EXPECT_TRUE(!is_weak || is_fine) << object << ": " << line;
     }
   }
+}
+
+TEST(Symbols, WeakOnesOfAnInstructionSetNameIt) {
+  if (output_of("nm --version").empty()) GTEST_SKIP() << "no nm here";
+  for (const char* isa : {"avx2", "avx512"}) expect_own_symbols(isa);
 }
 
 }  // namespace

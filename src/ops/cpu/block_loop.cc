@@ -14,9 +14,10 @@ namespace {
 
 constexpr int64_t kBufferBytes = 8192;  // three of them and their sources fit the first-level cache
 constexpr int64_t kBlock = 1024;
-constexpr int64_t kGatherBlock = 256;  // gathering and computing overlap only if they alternate quickly
-constexpr int64_t kTileColumns = 64;   // a block where some operand is transposed
-constexpr int64_t kLongRow = 256;      // from here on a call of the loop for each row costs little
+constexpr int64_t kShortBlock =
+    256;  // gathering, computing and streaming overlap only if they alternate quickly
+constexpr int64_t kTileColumns = 64;  // a block where some operand is transposed
+constexpr int64_t kLongRow = 256;     // from here on a call of the loop for each row costs little
 constexpr int64_t kThreadElements = 32768;
 
 struct OperandPlan {
@@ -73,15 +74,15 @@ bool is_transposed(const OperandPlan& plan) {
 void choose_block(BlockPlan& plan) {
   const LoopNest& nest = *plan.nest;
   int64_t n0 = nest.size(0), n1 = nest.size(1), widest = 1;
-  bool transposed = false, all_direct = true, gathers = false;
+  bool transposed = false, all_direct = true, alternates = plan.plan[0].streamed;
   for (int k = 0; k < plan.operands; ++k) {
     const OperandPlan& operand = plan.plan[k];
     widest = std::max({widest, operand.item, operand.loop_item});
     transposed |= is_transposed(operand);
     all_direct &= !operand.buffered;
-    gathers |= operand.column != operand.item && operand.column != 0;
+    alternates |= operand.column != operand.item && operand.column != 0;
   }
-  int64_t limit = std::min(gathers ? kGatherBlock : kBlock, kBufferBytes / widest);
+  int64_t limit = std::min(alternates ? kShortBlock : kBlock, kBufferBytes / widest);
   plan.one_call = false;
   if (transposed && n0 >= 8 && n1 >= 8) {
     plan.columns = std::min(n0, kTileColumns);
@@ -229,14 +230,15 @@ class BlockRunner {
     move_rectangle(target, {operand.column, operand.row}, last, packed, size, operand.item);
   }
 
-  // What the next block reads, where it follows this one.
+  // What a block at least a page ahead reads, where it follows this one.
   [[gnu::always_inline]] static void prefetch_next(const OperandPlan& operand, const char* memory,
                                                    Rectangle size) {
     constexpr int64_t kFarthest = 64;  // beyond it, an element has a cache line to itself
+    constexpr int64_t kPage = 4096;
     if (operand.column <= 0 || operand.column > kFarthest) return;
     if (size.rows > 1 && !is_packed(operand, size)) return;
     const int64_t bytes = size.rows * size.columns * operand.column;
-    prefetch(memory + bytes, bytes);
+    prefetch(memory + std::max(bytes, kPage), bytes);
   }
   static void stream_rows(const OperandPlan& operand, char* target, const char* buffer, Rectangle size) {
     int64_t row_bytes = size.columns * operand.item;

@@ -2,19 +2,11 @@
 
 namespace weft::cpu {
 
-namespace baseline {
-extern const ConvertTable converters;
-}
-namespace avx2 {
-extern const ConvertTable converters;
-}
+WEFT_IN_EVERY_ISA(extern const ConvertTable converters;)
 
 Loop converter(DType to, DType from) {
-  const ConvertTable* table = &baseline::converters;
-#if defined(WEFT_HAS_AVX2)
-  if (active_isa() == IsaLevel::kAvx2) table = &avx2::converters;
-#endif
-  return table->loops[static_cast<int>(to)][static_cast<int>(from)];
+  const ConvertTable& table = active_table<ConvertTable>(WEFT_ISA_TABLES(converters));
+  return table.loops[static_cast<int>(to)][static_cast<int>(from)];
 }
 
 }  // namespace weft::cpu

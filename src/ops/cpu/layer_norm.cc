@@ -5,34 +5,28 @@
 
 #include "ops/cpu/float_rows.h"
 #include "ops/cpu/reduction.h"
+#include "ops/cpu/stream_copy.h"
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
 
-#define WEFT_ISA_LOOPS(isa)                           \
-  namespace isa {                                     \
-  extern const LayerNormLoops<float> layer_norm_f32;  \
-  extern const LayerNormLoops<double> layer_norm_f64; \
-  }
-WEFT_ISA_LOOPS(baseline)
-WEFT_ISA_LOOPS(avx2)
-#undef WEFT_ISA_LOOPS
+WEFT_IN_EVERY_ISA(extern const LayerNormLoops<float> layer_norm_f32;
+                  extern const LayerNormLoops<double> layer_norm_f64;)
 
 namespace {
 
 constexpr int64_t kThreadElements = 32768;
+constexpr int64_t kPrefetchBytes = 8192;  // of the next row, asked for before this one is written
 
 template <typename T>
-const LayerNormLoops<T>& loops() {
-  constexpr bool is_float = sizeof(T) == 4;
-#if defined(WEFT_HAS_AVX2)
-  if (active_isa() == IsaLevel::kAvx2) {
-    if constexpr (is_float) return avx2::layer_norm_f32;
-    else return avx2::layer_norm_f64;
-  }
-#endif
-  if constexpr (is_float) return baseline::layer_norm_f32;
-  else return baseline::layer_norm_f64;
+const LayerNormLoops<T>& loops();
+template <>
+const LayerNormLoops<float>& loops() {
+  return active_table<LayerNormLoops<float>>(WEFT_ISA_TABLES(layer_norm_f32));
+}
+template <>
+const LayerNormLoops<double>& loops() {
+  return active_table<LayerNormLoops<double>>(WEFT_ISA_TABLES(layer_norm_f64));
 }
 
 // One element of a float array of any width.
@@ -58,10 +52,12 @@ void forward(const LayerNormArgs& args, char* out, char* mean, char* rstd) {
   FloatTile<T> weights(args.weight, args.weight_type, args.n), biases(args.bias, args.weight_type, args.n);
   const T* weight = args.weight ? weights.read(0, 1, args.n) : nullptr;
   const T* bias = args.bias ? biases.read(0, 1, args.n) : nullptr;
+  const int64_t row_bytes = args.n * item_size(args.type);
   parallel_for(0, args.rows, rows_per_thread(args), [&](int64_t begin, int64_t end) {
     FloatTile<T> x(args.in, args.type, args.n), y(out, args.type, args.n);
     for (int64_t r = begin; r < end; ++r) {
       T m, s;
+      prefetch(args.in + (r + 1) * row_bytes, std::min<int64_t>(row_bytes, kPrefetchBytes));
       T* target = y.begin_write(r * args.n, 1, args.n);
       loops<T>().row(args.n, x.read(r * args.n, 1, args.n), weight, bias, static_cast<T>(args.eps), target,
                      &m, &s);

@@ -10,7 +10,7 @@
 namespace weft::cpu::avx2 {
 
 struct Isa : GenericIsa<Isa> {
-  static constexpr int kBytes = 32;
+  static constexpr int kBytes = 32, kRegisters = 16;
 
 #define WEFT_X(name, suffix)                                                       \
   static __m256 name(__m256 x) { return Sleef_finz_##name##f8_##suffix##avx2(x); } \

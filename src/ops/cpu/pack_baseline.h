@@ -43,7 +43,7 @@ struct Isa : GenericIsa<Isa> {
 namespace baseline {
 
 struct Isa : GenericIsa<Isa> {
-  static constexpr int kBytes = 16;
+  static constexpr int kBytes = 16, kRegisters = 16;
 #if defined(__SSE2__)
 #define WEFT_X(name, suffix)                                                       \
   static __m128 name(__m128 x) { return Sleef_cinz_##name##f4_##suffix##sse2(x); } \

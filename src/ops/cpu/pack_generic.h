@@ -147,41 +147,37 @@ scalar::ComplexPair<R> rotate_lanes(scalar::ComplexPair<R> x) {
   return {rotate_lanes<shift>(x.re), rotate_lanes<shift>(x.im)};
 }
 
+namespace detail {
+// Every second number of a and b, from the first or the second on.
+template <int from, typename P, int... lane>
+P every_second(P a, P b, std::integer_sequence<int, lane...>) {
+  return P(__builtin_shufflevector(a.v, b.v, (2 * lane + from)...));
+}
+// Numbers of a and b by turns, from lane `from` on.
+template <int from, typename P, int... lane>
+P by_turns(P a, P b, std::integer_sequence<int, lane...>) {
+  return P(__builtin_shufflevector(a.v, b.v, (from + lane / 2 + lane % 2 * P::kLanes)...));
+}
+}  // namespace detail
+
 // Splits 2N interleaved numbers into N first and N second parts, and back.
 template <typename P>
 void load_pairs(const void* p, P& first, P& second) {
-  P a = P::load(p), b = P::load(static_cast<const char*>(p) + sizeof(P));
-  if constexpr (P::kLanes == 8) {
-    first.v = __builtin_shufflevector(a.v, b.v, 0, 2, 4, 6, 8, 10, 12, 14);
-    second.v = __builtin_shufflevector(a.v, b.v, 1, 3, 5, 7, 9, 11, 13, 15);
-  } else if constexpr (P::kLanes == 4) {
-    first.v = __builtin_shufflevector(a.v, b.v, 0, 2, 4, 6);
-    second.v = __builtin_shufflevector(a.v, b.v, 1, 3, 5, 7);
-  } else if constexpr (P::kLanes == 2) {
-    first.v = __builtin_shufflevector(a.v, b.v, 0, 2);
-    second.v = __builtin_shufflevector(a.v, b.v, 1, 3);
-  } else {
-    static_assert(P::kLanes == 1);
-    first = a;
-    second = b;
-  }
+  constexpr auto kLanes = std::make_integer_sequence<int, P::kLanes>();
+  const P a = P::load(p), b = P::load(static_cast<const char*>(p) + sizeof(P));
+  first = detail::every_second<0>(a, b, kLanes);
+  second = detail::every_second<1>(a, b, kLanes);
 }
 // The lanes of two packs by turns: first[0], second[0], first[1] and so on, low half and high half.
 template <typename P>
 void merge_lanes(P first, P second, P& low, P& high) {
-  if constexpr (P::kLanes == 8) {
-    low.v = __builtin_shufflevector(first.v, second.v, 0, 8, 1, 9, 2, 10, 3, 11);
-    high.v = __builtin_shufflevector(first.v, second.v, 4, 12, 5, 13, 6, 14, 7, 15);
-  } else if constexpr (P::kLanes == 4) {
-    low.v = __builtin_shufflevector(first.v, second.v, 0, 4, 1, 5);
-    high.v = __builtin_shufflevector(first.v, second.v, 2, 6, 3, 7);
-  } else if constexpr (P::kLanes == 2) {
-    low.v = __builtin_shufflevector(first.v, second.v, 0, 2);
-    high.v = __builtin_shufflevector(first.v, second.v, 1, 3);
-  } else {
-    static_assert(P::kLanes == 1);
+  if constexpr (P::kLanes == 1) {
     low = first;
     high = second;
+  } else {
+    constexpr auto kLanes = std::make_integer_sequence<int, P::kLanes>();
+    low = detail::by_turns<0>(first, second, kLanes);
+    high = detail::by_turns<P::kLanes / 2>(first, second, kLanes);
   }
 }
 template <typename P>

@@ -84,10 +84,11 @@ bool is_streamed(const PointwiseKernel& kernel, std::span<const Operand> operand
   return true;
 }
 
-// Runs the loop on a block whose result goes through a small buffer to memory, around the caches. What the
-// next piece reads is on its way meanwhile.
+// Runs the loop on a block whose result goes through a small buffer to memory, around the caches. Pieces are so
+// short that the processor computes one while it waits for the writes of the one before, and what later ones
+// read is asked for a page ahead.
 bool run_streamed(int64_t n, char** data, std::span<const Operand> operands, Loop loop, const void* params) {
-  constexpr int64_t kPiece = 1024, kWidestItem = 16;
+  constexpr int64_t kPiece = 128, kWidestItem = 16, kAhead = 4096;
   alignas(64) char buffer[kPiece * kWidestItem];
   char* target = std::exchange(data[0], buffer);
   bool refused = false;
@@ -97,7 +98,7 @@ bool run_streamed(int64_t n, char** data, std::span<const Operand> operands, Loo
     for (size_t k = 1; k < operands.size(); ++k) {
       const int64_t bytes = count * item_size(operands[k].dtype);
       data[k] += bytes;
-      prefetch(data[k], bytes);
+      prefetch(data[k] + kAhead, bytes);
     }
     stream_copy(target + begin * item, buffer, count * item);
   }
@@ -153,7 +154,7 @@ inline bool try_contiguous(const PointwiseKernel& kernel, DType compute, std::sp
 
 // The loop of the kernel; an error where there is none, or where the call does not fit it.
 inline Loop loop_of(const PointwiseKernel& kernel, DType compute, size_t operands, size_t params) {
-  Loop loop = kernel.loops[static_cast<int>(active_isa())]->loops[static_cast<int>(compute)];
+  Loop loop = active_table(kernel.loops).loops[static_cast<int>(compute)];
   if (!loop || operands != static_cast<size_t>(kernel.inputs + kernel.outputs) ||
       params != static_cast<size_t>(kernel.params)) [[unlikely]]
     reject(kernel, compute, operands, params);

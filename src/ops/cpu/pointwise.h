@@ -35,7 +35,7 @@ struct PointwiseKernel {
   int8_t inputs, outputs, params;
   ResultKind result;
   uint8_t mask_inputs;  // a bit for each input that is a mask
-  const LoopTable* loops[kIsaCount];
+  const LoopTable* const loops[kIsaCount];
   scalar::ScalarFunction (*build)(DType compute);  // the formula, for the code generator
 
   bool supports(DType compute) const { return loops[0]->loops[static_cast<int>(compute)] != nullptr; }

@@ -12,12 +12,7 @@ namespace weft::cpu {
 
 // The loops live in the files of each instruction set.
 #define WEFT_X(symbol, name, functor, inputs, params, dtypes) extern const LoopTable symbol;
-namespace baseline::loops {
-WEFT_POINTWISE_KERNELS(WEFT_X)
-}
-namespace avx2::loops {
-WEFT_POINTWISE_KERNELS(WEFT_X)
-}
+WEFT_IN_EVERY_ISA(namespace loops{WEFT_POINTWISE_KERNELS(WEFT_X)})
 #undef WEFT_X
 
 namespace {
@@ -137,11 +132,6 @@ constexpr ResultKind result_kind() {
 
 }  // namespace
 
-#if defined(WEFT_HAS_AVX2)
-#define WEFT_AVX2_LOOPS(symbol) &avx2::loops::symbol
-#else
-#define WEFT_AVX2_LOOPS(symbol) nullptr
-#endif
 #define WEFT_X(symbol, name, functor, inputs, params, dtypes)                                       \
   constinit const PointwiseKernel symbol = {name,                                                   \
                                             inputs,                                                 \
@@ -149,7 +139,7 @@ constexpr ResultKind result_kind() {
                                             params,                                                 \
                                             result_kind<scalar::functor, inputs, params, dtypes>(), \
                                             mask_inputs<scalar::functor>(),                         \
-                                            {&baseline::loops::symbol, WEFT_AVX2_LOOPS(symbol)},    \
+                                            WEFT_ISA_TABLES(loops::symbol),                         \
                                             build<scalar::functor, inputs, params, dtypes>};
 WEFT_POINTWISE_KERNELS(WEFT_X)
 #undef WEFT_X

@@ -6,7 +6,7 @@
 
 // Every pointwise kernel. To add one: write its functor in ops/scalar/<family>.h and one line here,
 //   X(kernel constant, ATen's name, functor, inputs, params, compute types)
-// in the family whose files (pointwise_<family>_{avx2,baseline}.cc) include that header.
+// in the family whose file (isa/pointwise_<family>.cc) includes that header.
 namespace weft::cpu {
 
 // Sets of compute types.

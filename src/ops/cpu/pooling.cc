@@ -12,33 +12,18 @@
 
 namespace weft::cpu {
 
-#define WEFT_ISA_LOOPS(isa)                 \
-  namespace isa {                           \
-  extern const PoolLoops<float> pool_f32;   \
-  extern const PoolLoops<double> pool_f64;  \
-  extern const PoolLoops<int32_t> pool_i32; \
-  extern const PoolLoops<int64_t> pool_i64; \
-  }
-WEFT_ISA_LOOPS(baseline)
-WEFT_ISA_LOOPS(avx2)
-#undef WEFT_ISA_LOOPS
+WEFT_IN_EVERY_ISA(extern const PoolLoops<float> pool_f32; extern const PoolLoops<double> pool_f64;
+                  extern const PoolLoops<int32_t> pool_i32; extern const PoolLoops<int64_t> pool_i64;)
 
 namespace {
 
 template <typename T>
 const PoolLoops<T>& loops() {
-#if defined(WEFT_HAS_AVX2)
-  if (active_isa() == IsaLevel::kAvx2) {
-    if constexpr (std::is_same_v<T, float>) return avx2::pool_f32;
-    else if constexpr (std::is_same_v<T, double>) return avx2::pool_f64;
-    else if constexpr (std::is_same_v<T, int32_t>) return avx2::pool_i32;
-    else return avx2::pool_i64;
-  }
-#endif
-  if constexpr (std::is_same_v<T, float>) return baseline::pool_f32;
-  else if constexpr (std::is_same_v<T, double>) return baseline::pool_f64;
-  else if constexpr (std::is_same_v<T, int32_t>) return baseline::pool_i32;
-  else return baseline::pool_i64;
+  using Loops = PoolLoops<T>;
+  if constexpr (std::is_same_v<T, float>) return active_table<Loops>(WEFT_ISA_TABLES(pool_f32));
+  else if constexpr (std::is_same_v<T, double>) return active_table<Loops>(WEFT_ISA_TABLES(pool_f64));
+  else if constexpr (std::is_same_v<T, int32_t>) return active_table<Loops>(WEFT_ISA_TABLES(pool_i32));
+  else return active_table<Loops>(WEFT_ISA_TABLES(pool_i64));
 }
 
 // Calls f with the type that pooling of `type` computes in. Sums of integers need the widest.

@@ -8,28 +8,20 @@
 
 namespace weft::cpu {
 
-#define WEFT_ISA_LOOPS(isa)                      \
-  namespace isa {                                \
-  extern const ProductLoops<float> product_f32;  \
-  extern const ProductLoops<double> product_f64; \
-  }
-WEFT_ISA_LOOPS(baseline)
-WEFT_ISA_LOOPS(avx2)
-#undef WEFT_ISA_LOOPS
+WEFT_IN_EVERY_ISA(extern const ProductLoops<float> product_f32;
+                  extern const ProductLoops<double> product_f64;)
 
 namespace {
 
 template <typename T>
-const ProductLoops<T>& loops() {
-  constexpr bool is_float = sizeof(T) == 4;
-#if defined(WEFT_HAS_AVX2)
-  if (active_isa() == IsaLevel::kAvx2) {
-    if constexpr (is_float) return avx2::product_f32;
-    else return avx2::product_f64;
-  }
-#endif
-  if constexpr (is_float) return baseline::product_f32;
-  else return baseline::product_f64;
+const ProductLoops<T>& loops();
+template <>
+const ProductLoops<float>& loops() {
+  return active_table<ProductLoops<float>>(WEFT_ISA_TABLES(product_f32));
+}
+template <>
+const ProductLoops<double>& loops() {
+  return active_table<ProductLoops<double>>(WEFT_ISA_TABLES(product_f64));
 }
 
 constexpr double kThreadWork = 1 << 17;  // multiplications that are worth waking a thread

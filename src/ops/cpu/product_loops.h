@@ -13,24 +13,34 @@ namespace weft::cpu {
 template <typename T, typename Isa>
 struct ProductOf {
   using P = Pack<T, Isa>;
-  static constexpr int kRows = 6, kLanes = P::kLanes, kColumns = 2 * kLanes;  // 12 of 16 registers hold sums
+  // Three quarters of the registers hold sums.
+  static constexpr int kRows = Isa::kRegisters * 3 / 8, kLanes = P::kLanes, kColumns = 2 * kLanes;
 
   static constexpr int64_t kColumnsAtOnce = 4 * kColumns;  // of b: copied together
 
   // --- the tile of registers -----------------------------------------------------------------------------
 
-  // Rows of a as the tile reads them: element (r, p) is data[r * row + p * step].
+  // Rows of a as the tile reads them: element (r, p) is data[r * row + p * step], and the next kRows rows
+  // begin `group` elements on.
   struct Rows {
     const T* data;
-    int64_t row, step;
+    int64_t row, step, group;
   };
   // kColumns columns of b: row p starts at data + p * step. With a place for a copy, the first tile that
-  // reads it makes one for the others.
+  // reads it makes one for the others. A next panel is asked for while this one is read.
   struct Panel {
     const T* data;
     int64_t step;
     T* copy = nullptr;
+    const T* next = nullptr;
   };
+  // Whether panels are so wide that they do not fit the first-level cache: then a tile would wait for each
+  // line of the next one to come from the last level.
+  static constexpr bool kLooksAhead = sizeof(P) > 32;
+  static constexpr int64_t kAhead = 16 / sizeof(T);  // elements of the next panel asked for with each term
+  // What the compiler knows of the steps: nothing; that the rows of a are interleaved copies; that the panel
+  // is a copy, too.
+  enum class Steps { kAny, kInterleaved, kPacked };
   // Where sums go: c = alpha * sums + beta * addend.
   struct Target {
     T alpha, beta;
@@ -43,6 +53,36 @@ struct ProductOf {
       result.c += rows * c_row;
       if (addend.data) result.addend.data += rows * addend.row_stride;
       return result;
+    }
+  };
+
+  // Where a tile is in its rows. The addresses of twelve do not fit the registers: every third one is kept,
+  // and a load finds the two rows after it by their distance.
+  template <size_t height, Steps steps>
+  struct Walk {
+    static constexpr bool kKeepsEveryThird = height > 6 && steps == Steps::kAny;
+    const T *row0, *row3, *row6, *row9;
+    int64_t one_row, two_rows;
+
+    [[gnu::always_inline]] Walk(const T* first, int64_t row) : row0(first), one_row(row), two_rows(2 * row) {
+      row3 = height > 3 ? first + 3 * row : first;
+      row6 = height > 6 ? first + 6 * row : first;
+      row9 = height > 9 ? first + 9 * row : first;
+    }
+    template <size_t r>
+    [[gnu::always_inline]] const T* at() const {
+      static_assert(r < 12);
+      const T* kept = r < 3 ? row0 : r < 6 ? row3 : r < 9 ? row6 : row9;
+      return r % 3 == 0 ? kept : kept + (r % 3 == 1 ? one_row : two_rows);
+    }
+    [[gnu::always_inline]] void advance(int64_t step) {
+      row0 += step;
+      row3 += step;
+      row6 += step;
+      row9 += step;
+      // Else the compiler makes twelve addresses after all, and keeps them in memory.
+      if constexpr (kKeepsEveryThird)
+        asm("" : "+r"(row0), "+r"(row3), "+r"(row6), "+r"(row9), "+r"(one_row), "+r"(two_rows));
     }
   };
 
@@ -61,32 +101,36 @@ struct ProductOf {
   };
 
   // A tile, then the ones below it, `groups` in all, against the same panel: what is the same for all of them
-  // is computed once, which counts where the inner dimension is short. Packed: both operands are copies, and
-  // their steps are known to the compiler. Only stores: c = sums. Copies: the panel goes to its copy on the
-  // way, which costs less than a pass over it of its own.
-  template <int packs, bool packed, bool only_stores, bool copies, size_t... r>
-  static void tile(int64_t groups, int64_t depth, const Rows& a, int64_t a_group, const Panel& b,
-                   const Target& to, std::index_sequence<r...>) {
+  // is computed once, which counts where the inner dimension is short. Only stores: c = sums. Copies: the
+  // panel goes to its copy on the way, which costs less than a pass over it of its own. Looks ahead: asks for
+  // the next panel.
+  template <int packs, Steps steps, bool only_stores, bool copies, bool looks_ahead = false, size_t... r>
+  static void tile(int64_t groups, int64_t depth, const Rows& a, const Panel& b, const Target& to,
+                   std::index_sequence<r...>) {
     constexpr size_t kHeight = sizeof...(r);
-    const int64_t row = packed ? 1 : a.row, step = packed ? kRows : a.step;
-    const int64_t b_step = packed ? kColumns : b.step, c_row = to.c_row;
+    const int64_t row = steps != Steps::kAny ? 1 : a.row, step = steps != Steps::kAny ? kRows : a.step;
+    const int64_t b_step = steps == Steps::kPacked ? kColumns : b.step, c_row = to.c_row;
     const MatrixView<T> addend = to.addend;
     const P alpha(to.alpha), beta(to.beta);
     const int64_t together = terms_together(depth);
     const T* group_data = a.data;
     const T* addend_data = addend.data;
     T* c = to.c;
+    [[maybe_unused]] const T* next = b.next;
     for (int64_t group = 0; group < groups; ++group) {
       Sums<packs> sums[kHeight];
       (sums[r].clear(), ...);
       (__builtin_prefetch(c + r * c_row, 1), ...);
-      const T* rows[] = {group_data + r * row...};
+      if constexpr (packs * sizeof(P) > 64) (__builtin_prefetch(c + r * c_row + kLanes, 1), ...);
+      Walk<kHeight, steps> rows(group_data, row);
       const T* columns = b.data;
 #pragma GCC unroll 8
-      for (int64_t p = 0; p < together; ++p, columns += b_step) {
+      for (int64_t p = 0; p < together;
+           ++p, columns += b_step, next += looks_ahead ? kAhead : 0, rows.advance(step)) {
         const P first = P::load(columns), second = packs == 2 ? P::load(columns + kLanes) : first;
+        if constexpr (looks_ahead) __builtin_prefetch(next);
         if constexpr (copies) store_both(first, second, b.copy + p * kColumns);
-        (sums[r].add(P(rows[r][p * step]), first, second), ...);
+        (sums[r].add(P(*rows.template at<r>()), first, second), ...);
       }
 
       // Inline always: sums that are passed on would leave their registers.
@@ -112,17 +156,17 @@ struct ProductOf {
           const P first = Isa::keep(P::load(last).v),
                   second = packs == 2 ? Isa::keep(P::load(last + kLanes).v) : first.v;
           if constexpr (copies && i == 0) store_both(first, second, b.copy + p * kColumns);
-          sums[i].add(P(rows[i][p * step]), first, second);
-          if constexpr (is_pair) sums[kNext].add(P(rows[kNext][p * step]), first, second);
+          const int64_t ahead = (p - together) * step;
+          sums[i].add(P(rows.template at<i>()[ahead]), first, second);
+          if constexpr (is_pair) sums[kNext].add(P(rows.template at<kNext>()[ahead]), first, second);
         }
         write_row(i, sums[i]);
         if constexpr (is_pair) write_row(kNext, sums[kNext]);
       };
-      end_rows(std::integral_constant<size_t, 0>());
-      if constexpr (kHeight > 2) end_rows(std::integral_constant<size_t, 2>());
-      if constexpr (kHeight > 4) end_rows(std::integral_constant<size_t, 4>());
-      static_assert(kHeight <= 6);
-      group_data += a_group;
+      [&]<size_t... pair>(std::index_sequence<pair...>) __attribute__((always_inline)) {
+        (end_rows(std::integral_constant<size_t, 2 * pair>()), ...);
+      }(std::make_index_sequence<(kHeight + 1) / 2>());
+      group_data += a.group;
       c += kHeight * c_row;
       if (addend_data) addend_data += kHeight * addend.row_stride;
     }
@@ -141,41 +185,50 @@ struct ProductOf {
 
   // Rows of c against one panel: whole tiles, then one with the rest of the rows.
   template <int packs>
-  static void tiles_below(int64_t rows, int64_t depth, const Rows& a, int64_t a_group, const Panel& b,
-                          const Target& to) {
-    if (!to.addend.data && to.alpha == T(1)) tiles_below<packs, true>(rows, depth, a, a_group, b, to);
-    else tiles_below<packs, false>(rows, depth, a, a_group, b, to);
+  static void tiles_below(int64_t rows, int64_t depth, const Rows& a, const Panel& b, const Target& to) {
+    if (!to.addend.data && to.alpha == T(1)) tiles_below<packs, true>(rows, depth, a, b, to);
+    else tiles_below<packs, false>(rows, depth, a, b, to);
   }
   template <int packs, bool only_stores>
-  static void tiles_below(int64_t rows, int64_t depth, Rows a, int64_t a_group, Panel b, Target to) {
+  static void tiles_below(int64_t rows, int64_t depth, Rows a, Panel b, Target to) {
     constexpr auto kWhole = std::make_index_sequence<kRows>();
+    const bool is_interleaved = a.row == 1 && a.step == kRows;
     int64_t groups = rows / kRows;
     if constexpr (packs == 2)
       if (b.copy && groups > 0) {
-        tile<2, false, only_stores, true>(1, depth, a, 0, b, to, kWhole);
+        if (is_interleaved) tile<2, Steps::kInterleaved, only_stores, true>(1, depth, a, b, to, kWhole);
+        else tile<2, Steps::kAny, only_stores, true>(1, depth, a, b, to, kWhole);
         b = {b.copy, kColumns};
-        a.data += a_group;
+        a.data += a.group;
         to = to.below(kRows);
         --groups;
       }
-    if (a.row == 1 && a.step == kRows && b.step == kColumns && groups > 0)
-      tile<packs, true, only_stores, false>(groups, depth, a, a_group, b, to, kWhole);
-    else if (groups > 0) tile<packs, false, only_stores, false>(groups, depth, a, a_group, b, to, kWhole);
-    a.data += groups * a_group;
-    to = to.below(groups * kRows);
-    switch (rows % kRows) {
-      case 1:
-        return tile<packs, false, only_stores, false>(1, depth, a, 0, b, to, std::make_index_sequence<1>());
-      case 2:
-        return tile<packs, false, only_stores, false>(1, depth, a, 0, b, to, std::make_index_sequence<2>());
-      case 3:
-        return tile<packs, false, only_stores, false>(1, depth, a, 0, b, to, std::make_index_sequence<3>());
-      case 4:
-        return tile<packs, false, only_stores, false>(1, depth, a, 0, b, to, std::make_index_sequence<4>());
-      case 5:
-        return tile<packs, false, only_stores, false>(1, depth, a, 0, b, to, std::make_index_sequence<5>());
+    if (groups > 0) {
+      if (is_interleaved && b.step == kColumns)
+        tile<packs, Steps::kPacked, only_stores, false>(groups, depth, a, b, to, kWhole);
+      else if (is_interleaved)
+        tile<packs, Steps::kInterleaved, only_stores, false>(groups, depth, a, b, to, kWhole);
+      else if (kLooksAhead && b.next)
+        tile<packs, Steps::kAny, only_stores, false, kLooksAhead>(groups, depth, a, b, to, kWhole);
+      else tile<packs, Steps::kAny, only_stores, false>(groups, depth, a, b, to, kWhole);
     }
-    static_assert(kRows == 6);
+    a.data += groups * a.group;
+    to = to.below(groups * kRows);
+    const int64_t rest = rows % kRows, first = rest > kShort ? (rest + 1) / 2 : rest;
+    short_tile<packs, only_stores>(first, depth, a, b, to, std::make_index_sequence<kShort>());
+    if (rest == first) return;
+    a.data += first * a.row;
+    short_tile<packs, only_stores>(rest - first, depth, a, b, to.below(first),
+                                   std::make_index_sequence<kShort>());
+  }
+  // Fewer rows than a whole tile: one or two of kShort rows at most, which are compiled for each number.
+  static constexpr int kShort = 6;
+  static_assert(kRows <= 2 * kShort);
+  template <int packs, bool only_stores, size_t... less_one>
+  static void short_tile(int64_t rows, int64_t depth, const Rows& a, const Panel& b, const Target& to,
+                         std::index_sequence<less_one...>) {
+    auto run = [&](auto height) { tile<packs, Steps::kAny, only_stores, false>(1, depth, a, b, to, height); };
+    ((rows == less_one + 1 ? run(std::make_index_sequence<less_one + 1>()) : void()), ...);
   }
   // Fewer columns than the tile has, or an addend with gaps: through copies, so that all elements are
   // computed alike.
@@ -187,18 +240,19 @@ struct ProductOf {
         for (int64_t c = 0; c < columns; ++c) before[r * kColumns + c] = *to.addend.at(r, c);
     MatrixView<T> addend{to.addend.data ? before : nullptr, kColumns, 1};
     const Target copy{to.alpha, to.beta, addend, after, kColumns};
-    if (columns <= kLanes) tiles_below<1>(rows, depth, a, 0, b, copy);
-    else tiles_below<2>(rows, depth, a, 0, b, copy);
+    if (columns <= kLanes) tiles_below<1>(rows, depth, a, b, copy);
+    else tiles_below<2>(rows, depth, a, b, copy);
     for (int64_t r = 0; r < rows; ++r) std::copy_n(after + r * kColumns, columns, to.c + r * to.c_row);
   }
 
   // --- copies of the operands into the order in which tiles read them ------------------------------------
 
-  // Groups of kRows rows, depth * kRows apart; the last one may have fewer rows.
+  // Contiguous rows are copied as they are, others by groups of kRows, element by element; the last group may
+  // have fewer rows.
   static Rows copy_rows(const MatrixView<T>& a, int64_t rows, int64_t depth, T* to) {
     if (a.column_stride == 1) {
       for (int64_t r = 0; r < rows; ++r) std::copy_n(a.at(r, 0), depth, to + r * depth);
-      return {to, depth, 1};
+      return {to, depth, 1, kRows * depth};
     }
     int64_t copied = 0;
     if (a.row_stride == 1) {
@@ -218,7 +272,7 @@ struct ProductOf {
       for (int64_t p = 0; p < depth; ++p)
         for (int64_t r = 0; r < height; ++r) to[copied * depth + p * kRows + r] = *a.at(copied + r, p);
     }
-    return {to, 1, kRows};
+    return {to, 1, kRows, kRows * depth};
   }
 
   // kLanes rows of kLanes numbers, turned: the first half of the rows is merged with the second, log2 times.
@@ -229,13 +283,15 @@ struct ProductOf {
     ((x[2 * i] = merged[2 * i], x[2 * i + 1] = merged[2 * i + 1]), ...);
   }
   template <size_t... i>
-  static void turn(const MatrixView<T>& from, T* to, int64_t to_row, std::index_sequence<i...>) {
-    P x[] = {P::load(from.data + static_cast<int64_t>(i) * from.column_stride)...};
+  static void turn(const T* const (&rows)[kLanes], int64_t at, T* to, int64_t to_row,
+                   std::index_sequence<i...>) {
+    P x[] = {P::load(rows[i] + at)...};
     constexpr auto kHalf = std::make_index_sequence<kLanes / 2>();
     merge_halves(x, kHalf);
     if constexpr (kLanes > 2) merge_halves(x, kHalf);
     if constexpr (kLanes > 4) merge_halves(x, kHalf);
-    static_assert(kLanes <= 8);
+    if constexpr (kLanes > 8) merge_halves(x, kHalf);
+    static_assert(kLanes <= 16);
     (x[i].store(to + static_cast<int64_t>(i) * to_row), ...);
   }
   // A panel by any strides. Columns that the matrix does not have are zero.
@@ -245,10 +301,12 @@ struct ProductOf {
     if (b.row_stride == 1) {
       turned_columns = columns / kLanes * kLanes;
       turned_depth = depth / kLanes * kLanes;
-      for (int64_t c = 0; c < turned_columns; c += kLanes)
+      for (int64_t c = 0; c < turned_columns; c += kLanes) {
+        const T* sources[kLanes];
+        for (int64_t i = 0; i < kLanes; ++i) sources[i] = b.at(0, c + i);
         for (int64_t p = 0; p < turned_depth; p += kLanes)
-          turn({b.at(p, c), b.row_stride, b.column_stride}, to + p * kColumns + c, kColumns,
-               std::make_index_sequence<kLanes>());
+          turn(sources, p, to + p * kColumns + c, kColumns, std::make_index_sequence<kLanes>());
+      }
     }
     for (int64_t c = 0; c < columns; ++c)
       for (int64_t p = c < turned_columns ? turned_depth : 0; p < depth; ++p)
@@ -318,7 +376,11 @@ struct ProductOf {
     Scratch a_copy(copies_a ? rounded_up(part.rows, kRows) * depth * static_cast<int64_t>(sizeof(T)) : 0);
     const int64_t last_column = part.column + part.columns;
     auto panel_at = [&](int64_t column, bool by_whole_tiles) -> Panel {
-      if (panels == Panels::kCopied) return {b_copy + (column - part.column) * depth, kColumns};
+      if (panels == Panels::kCopied) {
+        const T* data = b_copy + (column - part.column) * depth;
+        const bool has_next = kLooksAhead && column + kColumns < last_column;
+        return {data, kColumns, nullptr, has_next ? data + kColumns * depth : nullptr};
+      }
       const bool is_original = panels == Panels::kOriginal, has_rows = b.column_stride == 1;
       if (is_original && column + kColumns <= last_column) return {b.at(p, column), b.row_stride};
       if (by_whole_tiles && has_rows) return {b.at(p, column), b.row_stride, b_copy};
@@ -331,8 +393,7 @@ struct ProductOf {
     };
     const MatrixView<T> rows_of_a{a.at(part.row, p), a.row_stride, a.column_stride};
     const Rows rows = copies_a ? copy_rows(rows_of_a, part.rows, depth, a_copy.as<T>())
-                               : Rows{rows_of_a.data, a.row_stride, a.column_stride};
-    const int64_t group = kRows * (copies_a ? depth : a.row_stride);
+                               : Rows{rows_of_a.data, a.row_stride, a.column_stride, kRows * a.row_stride};
     for (int64_t j = part.column; j < last_column; j += kColumns) {
       const int64_t columns = std::min<int64_t>(kColumns, last_column - j);
       T* c = product.c + part.row * product.c_row_stride + j;
@@ -347,12 +408,16 @@ struct ProductOf {
       const bool by_whole_tiles = columns == kColumns && reads_packs && part.rows >= kRows;
       const Panel panel = panel_at(j, by_whole_tiles);
       if (columns == kColumns && reads_packs) {
-        tiles_below<2>(part.rows, depth, rows, group, panel, target);
+        tiles_below<2>(part.rows, depth, rows, panel, target);
+        continue;
+      }
+      if (columns == kLanes && reads_packs) {
+        tiles_below<1>(part.rows, depth, rows, panel, target);
         continue;
       }
       for (int64_t i = 0; i < part.rows; i += kRows)
         narrow_tile(std::min<int64_t>(kRows, part.rows - i), columns, depth,
-                    {rows.data + i / kRows * group, rows.row, rows.step}, panel, target.below(i));
+                    {rows.data + i / kRows * rows.group, rows.row, rows.step, 0}, panel, target.below(i));
     }
   }
 

@@ -14,21 +14,10 @@
 namespace weft::cpu {
 
 #define WEFT_X(symbol, name, loops, outputs, ordered, dtypes) extern const ReductionTable symbol;
-namespace baseline::reductions {
-WEFT_REDUCTIONS(WEFT_X)
-}
-namespace avx2::reductions {
-WEFT_REDUCTIONS(WEFT_X)
-}
+WEFT_IN_EVERY_ISA(namespace reductions{WEFT_REDUCTIONS(WEFT_X)})
 #undef WEFT_X
-#if defined(WEFT_HAS_AVX2)
-#define WEFT_AVX2_TABLE(symbol) &avx2::reductions::symbol
-#else
-#define WEFT_AVX2_TABLE(symbol) nullptr
-#endif
 #define WEFT_X(symbol, name, loops, outputs, ordered, dtypes) \
-  constinit const ReductionKernel symbol = {                  \
-      name, outputs, ordered, {&baseline::reductions::symbol, WEFT_AVX2_TABLE(symbol)}};
+  constinit const ReductionKernel symbol = {name, outputs, ordered, WEFT_ISA_TABLES(reductions::symbol)};
 WEFT_REDUCTIONS(WEFT_X)
 #undef WEFT_X
 
@@ -306,7 +295,7 @@ void run_reduction(const ReductionKernel& kernel, DType compute, const Operand& 
   require(sizes.size() <= kMaxRank, "{}: a tensor of {} dimensions; {} at most", kernel.name, sizes.size(),
           kMaxRank);
   ReductionPlan plan;
-  plan.loops = kernel.tables[static_cast<int>(active_isa())]->loops[static_cast<int>(compute)];
+  plan.loops = active_table(kernel.tables).loops[static_cast<int>(compute)];
   invariant(plan.loops->bytes <= kMaxAccumulator, "{}: an accumulator of {} bytes", kernel.name,
             plan.loops->bytes);
   plan.outputs = kernel.outputs;

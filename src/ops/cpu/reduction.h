@@ -39,7 +39,7 @@ struct ReductionKernel {
   const char* name;
   int8_t outputs;
   bool ordered;  // results name positions: dimensions keep their order
-  const ReductionTable* tables[kIsaCount];
+  const ReductionTable* const tables[kIsaCount];
 
   bool supports(DType compute) const { return tables[0]->loops[static_cast<int>(compute)] != nullptr; }
 };

@@ -61,16 +61,16 @@ struct Row {
     return total;
   }
   static double lanes_total(P x) {
-    if constexpr (kLanes >= 8) x = x + rotate_lanes<4>(x);
-    if constexpr (kLanes >= 4) x = x + rotate_lanes<2>(x);
-    if constexpr (kLanes >= 2) x = x + rotate_lanes<1>(x);
-    return x.v[0];
+    return combined<kLanes / 2>(x, [](P a, P b) { return a + b; });
   }
   static T lanes_maximum(P x) {
-    if constexpr (kLanes >= 8) x = maximum(x, rotate_lanes<4>(x));
-    if constexpr (kLanes >= 4) x = maximum(x, rotate_lanes<2>(x));
-    if constexpr (kLanes >= 2) x = maximum(x, rotate_lanes<1>(x));
-    return x.v[0];
+    return combined<kLanes / 2>(x, [](P a, P b) { return maximum(a, b); });
+  }
+  // All lanes, halves first.
+  template <int half, typename F>
+  [[gnu::always_inline]] static T combined(P x, F f) {
+    if constexpr (half == 0) return x.v[0];
+    else return combined<half / 2>(f(x, rotate_lanes<half>(x)), f);
   }
 };
 

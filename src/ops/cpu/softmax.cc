@@ -8,14 +8,8 @@
 
 namespace weft::cpu {
 
-#define WEFT_ISA_LOOPS(isa)                      \
-  namespace isa {                                \
-  extern const SoftmaxLoops<float> softmax_f32;  \
-  extern const SoftmaxLoops<double> softmax_f64; \
-  }
-WEFT_ISA_LOOPS(baseline)
-WEFT_ISA_LOOPS(avx2)
-#undef WEFT_ISA_LOOPS
+WEFT_IN_EVERY_ISA(extern const SoftmaxLoops<float> softmax_f32;
+                  extern const SoftmaxLoops<double> softmax_f64;)
 
 namespace {
 
@@ -24,25 +18,14 @@ constexpr int64_t kColumns = 64;  // a multiple of every pack; three passes over
 
 template <typename T>
 const SoftmaxLoops<T>& loops();
-#if defined(WEFT_HAS_AVX2)
 template <>
 const SoftmaxLoops<float>& loops() {
-  return active_isa() == IsaLevel::kAvx2 ? avx2::softmax_f32 : baseline::softmax_f32;
+  return active_table<SoftmaxLoops<float>>(WEFT_ISA_TABLES(softmax_f32));
 }
 template <>
 const SoftmaxLoops<double>& loops() {
-  return active_isa() == IsaLevel::kAvx2 ? avx2::softmax_f64 : baseline::softmax_f64;
+  return active_table<SoftmaxLoops<double>>(WEFT_ISA_TABLES(softmax_f64));
 }
-#else
-template <>
-const SoftmaxLoops<float>& loops() {
-  return baseline::softmax_f32;
-}
-template <>
-const SoftmaxLoops<double>& loops() {
-  return baseline::softmax_f64;
-}
-#endif
 
 // Calls f(offset, width) for tiles that cover the shape: a row each, or some columns of one outer index.
 template <typename F>
@@ -75,7 +58,7 @@ void forward(SoftmaxKind kind, SoftmaxShape shape, const char* in, DType in_type
   T (*round)(T) = rounding_of<T>(in_type, out_type);
   for_each_tile(shape, [&] {
     return [&, x = FloatTile<T>(in, in_type, shape.inner), y = FloatTile<T>(out, out_type, shape.inner),
-            scratch = std::vector<T>(shape.inner == 1 ? 0 : 2 * kColumns)](int64_t offset,
+            scratch = std::vector<T>(shape.inner == 1 ? 0 : 3 * kColumns)](int64_t offset,
                                                                            int64_t width) mutable {
       const T* source = x.read(offset, shape.n, width);
       T* target = y.begin_write(offset, shape.n, width);
@@ -99,7 +82,7 @@ void backward(SoftmaxKind kind, SoftmaxShape shape, const char* grad, const char
   for_each_tile(shape, [&] {
     return [&, g = FloatTile<T>(grad, type, shape.inner), y = FloatTile<T>(output, type, shape.inner),
             x = FloatTile<T>(grad_in, grad_in_type, shape.inner),
-            scratch = std::vector<T>(shape.inner == 1 ? 0 : 2 * kColumns),
+            scratch = std::vector<T>(shape.inner == 1 ? 0 : 3 * kColumns),
             same = std::vector<T>()](int64_t offset, int64_t width) mutable {
       const T* gradient = g.read(offset, shape.n, width);
       const T* result = y.read(offset, shape.n, width);

@@ -23,7 +23,7 @@ void softmax_backward(SoftmaxKind kind, SoftmaxShape shape, const char* grad, co
                       char* grad_in, DType grad_in_type);
 
 // One instruction set's loops for f32 or f64. Rows are contiguous; columns: `n` rows of `width` columns,
-// `stride` elements apart; `scratch` has room for 2 * width elements.
+// `stride` elements apart; `scratch` has room for 3 * width elements.
 template <typename T>
 struct SoftmaxLoops {
   // `round`: what the sum and its logarithm are rounded to before they are used; null for nothing.

@@ -58,28 +58,41 @@ struct SoftmaxOf {
     R::for_each(n, [&](auto load, auto store) { store(grad_in, (load(grad, 0) - dot) * load(output, 0)); });
   }
 
-  // The same over columns: `scratch` holds the maxima and the sums.
+  // The same over columns. Row by row, since rows may lie pages apart: what a pass knows of each column is
+  // kept in the scratch, in the nearest cache.
+  static void fill(T* values, int64_t width, T x) {
+    R::for_each(width, [&](auto, auto store) { store(values, P(x)); });
+  }
+  // Sums of f(row, load, store) over the rows. Two levels keep the digits of long columns.
+  template <typename F>
+  [[gnu::always_inline]] static void sum_columns(int64_t n, int64_t width, T* total, T* block, F f) {
+    fill(total, width, 0);
+    for (int64_t first = 0; first < n; first += kBlock) {
+      const int64_t last = first + kBlock < n ? first + kBlock : n;
+      fill(block, width, 0);
+      for (int64_t r = first; r < last; ++r)
+        R::for_each(width, [&](auto load, auto store) { store(block, load(block, 0) + f(r, load, store)); });
+      R::for_each(width, [&](auto load, auto store) { store(total, load(total, 0) + load(block, 0)); });
+    }
+  }
+  static constexpr int64_t kBlock = 64;
+
   static void columns(SoftmaxKind kind, int64_t n, int64_t width, int64_t stride, const T* in, T* out,
                       T* scratch) {
-    T *shift = scratch, *total = scratch + width;
-    R::for_each(width, [&](auto load, auto store) {
-      P most(lowest());
-      for (int64_t r = 0; r < n; ++r) most = maximum(most, load(in + r * stride, 0));
-      store(shift, most);
+    T *shift = scratch, *total = scratch + width, *block = scratch + 2 * width;
+    fill(shift, width, lowest());
+    for (int64_t r = 0; r < n; ++r)
+      R::for_each(width, [&](auto load, auto store) {
+        store(shift, maximum(load(shift, 0), load(in + r * stride, 0)));
+      });
+    sum_columns(n, width, total, block, [&](int64_t r, auto load, auto store) __attribute__((always_inline)) {
+      P e = exp(load(in + r * stride, 0) - load(shift, 0));
+      if (kind == SoftmaxKind::kSoftmax) store(out + r * stride, e);
+      return e;
     });
     R::for_each(width, [&](auto load, auto store) {
-      P most = load(shift, 0), sum(0), block(0);
-      for (int64_t r = 0; r < n; ++r) {
-        P e = exp(load(in + r * stride, 0) - most);
-        if (kind == SoftmaxKind::kSoftmax) store(out + r * stride, e);
-        block = block + e;
-        if (r % 64 == 63) {  // two levels keep the digits of long columns
-          sum = sum + block;
-          block = P(0);
-        }
-      }
-      sum = sum + block;
-      store(total, kind == SoftmaxKind::kSoftmax ? P(1) / sum : log(sum) + most);
+      P sum = load(total, 0);
+      store(total, kind == SoftmaxKind::kSoftmax ? P(1) / sum : log(sum) + load(shift, 0));
     });
     for (int64_t r = 0; r < n; ++r) {
       R::for_each(width, [&](auto load, auto store) {
@@ -92,23 +105,15 @@ struct SoftmaxOf {
 
   static void columns_backward(SoftmaxKind kind, int64_t n, int64_t width, int64_t stride, const T* grad,
                                const T* output, T* grad_in, T* scratch) {
-    R::for_each(width, [&](auto load, auto store) {
-      P sum(0), block(0);
-      for (int64_t r = 0; r < n; ++r) {
-        P g = load(grad + r * stride, 0);
-        if (kind == SoftmaxKind::kSoftmax) g = g * load(output + r * stride, 0);
-        block = block + g;
-        if (r % 64 == 63) {
-          sum = sum + block;
-          block = P(0);
-        }
-      }
-      store(scratch, sum + block);
+    T *total = scratch, *block = scratch + width;
+    sum_columns(n, width, total, block, [&](int64_t r, auto load, auto) __attribute__((always_inline)) {
+      P g = load(grad + r * stride, 0);
+      return kind == SoftmaxKind::kSoftmax ? g * load(output + r * stride, 0) : g;
     });
     for (int64_t r = 0; r < n; ++r) {
       R::for_each(width, [&](auto load, auto store) {
-        P g = load(grad + r * stride, 0), y = load(output + r * stride, 0), total = load(scratch, 0);
-        store(grad_in + r * stride, kind == SoftmaxKind::kSoftmax ? (g - total) * y : g - exp(y) * total);
+        P g = load(grad + r * stride, 0), y = load(output + r * stride, 0), sum = load(total, 0);
+        store(grad_in + r * stride, kind == SoftmaxKind::kSoftmax ? (g - sum) * y : g - exp(y) * sum);
       });
     }
   }

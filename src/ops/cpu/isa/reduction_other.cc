@@ -1,9 +1,9 @@
-#include "ops/cpu/pack_avx2.h"
+#include "ops/cpu/isa/packs.h"
 #include "ops/cpu/reduction_arg_loops.h"
 #include "ops/cpu/reduction_list.h"
 #include "ops/cpu/reduction_var_loops.h"
 
-namespace weft::cpu::avx2::reductions {
+namespace weft::cpu::WEFT_ISA::reductions {
 
 template <typename I, typename T>
 using ArgmaxLoops = ArgReduction<I, T, true, false>;
@@ -23,4 +23,4 @@ template <typename I, typename T>
 using StdMeanLoops = VarianceReduction<I, T, true, true>;
 WEFT_REDUCTIONS_OTHER(WEFT_DEFINE_REDUCTION)
 
-}  // namespace weft::cpu::avx2::reductions
+}  // namespace weft::cpu::WEFT_ISA::reductions

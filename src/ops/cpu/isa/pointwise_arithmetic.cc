@@ -1,7 +1,7 @@
-#include "ops/cpu/pack_baseline.h"
+#include "ops/cpu/isa/packs.h"
 #include "ops/cpu/pointwise_loops.h"
 #include "ops/scalar/arithmetic.h"
 
-namespace weft::cpu::baseline::loops {
+namespace weft::cpu::WEFT_ISA::loops {
 WEFT_POINTWISE_ARITHMETIC(WEFT_DEFINE_LOOP)
 }

@@ -1,8 +1,8 @@
-#include "ops/cpu/pack_baseline.h"
+#include "ops/cpu/isa/packs.h"
 #include "ops/cpu/reduction_list.h"
 #include "ops/cpu/reduction_loops.h"
 
-namespace weft::cpu::baseline::reductions {
+namespace weft::cpu::WEFT_ISA::reductions {
 
 template <typename I, typename T>
 using SumLoops = SimpleReduction<I, scalar::SumReduction, T>;
@@ -22,4 +22,4 @@ template <typename I, typename T>
 using AllLoops = SimpleReduction<I, scalar::AllReduction, T>;
 WEFT_REDUCTIONS_SUM(WEFT_DEFINE_REDUCTION)
 
-}  // namespace weft::cpu::baseline::reductions
+}  // namespace weft::cpu::WEFT_ISA::reductions

@@ -1,9 +1,9 @@
+#include "ops/cpu/isa/packs.h"
 #include "ops/cpu/layer_norm_loops.h"
-#include "ops/cpu/pack_avx2.h"
 
-namespace weft::cpu::avx2 {
+namespace weft::cpu::WEFT_ISA {
 extern const LayerNormLoops<float> layer_norm_f32;
 extern const LayerNormLoops<double> layer_norm_f64;
 constinit const LayerNormLoops<float> layer_norm_f32 = LayerNormOf<float, Isa>::kLoops;
 constinit const LayerNormLoops<double> layer_norm_f64 = LayerNormOf<double, Isa>::kLoops;
-}  // namespace weft::cpu::avx2
+}  // namespace weft::cpu::WEFT_ISA

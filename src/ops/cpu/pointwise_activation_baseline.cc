@@ -1,8 +1,0 @@
-#include "ops/cpu/pack_baseline.h"
-#include "ops/cpu/pointwise_loops.h"
-#include "ops/scalar/activation.h"
-#include "ops/scalar/elementary.h"
-
-namespace weft::cpu::baseline::loops {
-WEFT_POINTWISE_ACTIVATION(WEFT_DEFINE_LOOP)
-}

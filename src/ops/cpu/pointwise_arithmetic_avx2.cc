@@ -1,7 +1,0 @@
-#include "ops/cpu/pack_avx2.h"
-#include "ops/cpu/pointwise_loops.h"
-#include "ops/scalar/arithmetic.h"
-
-namespace weft::cpu::avx2::loops {
-WEFT_POINTWISE_ARITHMETIC(WEFT_DEFINE_LOOP)
-}
