@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "ops/cpu/pack_generic.h"
@@ -56,22 +57,36 @@ struct ProductOf {
     }
   };
 
-  // Where a tile is in its rows. The addresses of twelve do not fit the registers: every third one is kept,
-  // and a load finds the two rows after it by their distance.
-  template <size_t height, Steps steps>
+  // Where a tile is in its rows: an address for each, and how far it has come.
+  template <size_t height>
   struct Walk {
-    static constexpr bool kKeepsEveryThird = height > 6 && steps == Steps::kAny;
+    const T* rows[height];
+    int64_t at = 0;
+
+    [[gnu::always_inline]] Walk(const T* first, int64_t row) {
+      for (size_t r = 0; r < height; ++r) rows[r] = first + static_cast<int64_t>(r) * row;
+    }
+    template <size_t r>
+    [[gnu::always_inline]] const T* row() const {
+      return rows[r] + at;
+    }
+    [[gnu::always_inline]] void advance(int64_t step) { at += step; }
+  };
+  // The addresses of twelve rows do not fit the registers: every third one is kept, and a load finds the two
+  // rows after it by their distance.
+  struct WalkOfTwelve {
     const T *row0, *row3, *row6, *row9;
     int64_t one_row, two_rows;
 
-    [[gnu::always_inline]] Walk(const T* first, int64_t row) : row0(first), one_row(row), two_rows(2 * row) {
-      row3 = height > 3 ? first + 3 * row : first;
-      row6 = height > 6 ? first + 6 * row : first;
-      row9 = height > 9 ? first + 9 * row : first;
-    }
+    [[gnu::always_inline]] WalkOfTwelve(const T* first, int64_t row)
+        : row0(first),
+          row3(first + 3 * row),
+          row6(first + 6 * row),
+          row9(first + 9 * row),
+          one_row(row),
+          two_rows(2 * row) {}
     template <size_t r>
-    [[gnu::always_inline]] const T* at() const {
-      static_assert(r < 12);
+    [[gnu::always_inline]] const T* row() const {
       const T* kept = r < 3 ? row0 : r < 6 ? row3 : r < 9 ? row6 : row9;
       return r % 3 == 0 ? kept : kept + (r % 3 == 1 ? one_row : two_rows);
     }
@@ -81,8 +96,7 @@ struct ProductOf {
       row6 += step;
       row9 += step;
       // Else the compiler makes twelve addresses after all, and keeps them in memory.
-      if constexpr (kKeepsEveryThird)
-        asm("" : "+r"(row0), "+r"(row3), "+r"(row6), "+r"(row9), "+r"(one_row), "+r"(two_rows));
+      asm("" : "+r"(row0), "+r"(row3), "+r"(row6), "+r"(row9), "+r"(one_row), "+r"(two_rows));
     }
   };
 
@@ -122,7 +136,8 @@ struct ProductOf {
       (sums[r].clear(), ...);
       (__builtin_prefetch(c + r * c_row, 1), ...);
       if constexpr (packs * sizeof(P) > 64) (__builtin_prefetch(c + r * c_row + kLanes, 1), ...);
-      Walk<kHeight, steps> rows(group_data, row);
+      constexpr bool kIsTwelve = kHeight == 12 && steps == Steps::kAny;
+      std::conditional_t<kIsTwelve, WalkOfTwelve, Walk<kHeight>> rows(group_data, row);
       const T* columns = b.data;
 #pragma GCC unroll 8
       for (int64_t p = 0; p < together;
@@ -130,7 +145,7 @@ struct ProductOf {
         const P first = P::load(columns), second = packs == 2 ? P::load(columns + kLanes) : first;
         if constexpr (looks_ahead) __builtin_prefetch(next);
         if constexpr (copies) store_both(first, second, b.copy + p * kColumns);
-        (sums[r].add(P(*rows.template at<r>()), first, second), ...);
+        (sums[r].add(P(*rows.template row<r>()), first, second), ...);
       }
 
       // Inline always: sums that are passed on would leave their registers.
@@ -157,8 +172,8 @@ struct ProductOf {
                   second = packs == 2 ? Isa::keep(P::load(last + kLanes).v) : first.v;
           if constexpr (copies && i == 0) store_both(first, second, b.copy + p * kColumns);
           const int64_t ahead = (p - together) * step;
-          sums[i].add(P(rows.template at<i>()[ahead]), first, second);
-          if constexpr (is_pair) sums[kNext].add(P(rows.template at<kNext>()[ahead]), first, second);
+          sums[i].add(P(rows.template row<i>()[ahead]), first, second);
+          if constexpr (is_pair) sums[kNext].add(P(rows.template row<kNext>()[ahead]), first, second);
         }
         write_row(i, sums[i]);
         if constexpr (is_pair) write_row(kNext, sums[kNext]);
