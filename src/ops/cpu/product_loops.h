@@ -57,18 +57,15 @@ struct ProductOf {
     }
   };
 
-  // Where a tile is in its rows: an address for each, and how far it has come.
-  template <size_t height>
+  // Where a tile is in its rows.
   struct Walk {
-    const T* rows[height];
-    int64_t at = 0;
+    const T* first;
+    int64_t distance, at = 0;
 
-    [[gnu::always_inline]] Walk(const T* first, int64_t row) {
-      for (size_t r = 0; r < height; ++r) rows[r] = first + static_cast<int64_t>(r) * row;
-    }
+    [[gnu::always_inline]] Walk(const T* first, int64_t distance) : first(first), distance(distance) {}
     template <size_t r>
     [[gnu::always_inline]] const T* row() const {
-      return rows[r] + at;
+      return first + static_cast<int64_t>(r) * distance + at;
     }
     [[gnu::always_inline]] void advance(int64_t step) { at += step; }
   };
@@ -134,19 +131,29 @@ struct ProductOf {
     for (int64_t group = 0; group < groups; ++group) {
       Sums<packs> sums[kHeight];
       (sums[r].clear(), ...);
-      (__builtin_prefetch(c + r * c_row, 1), ...);
-      if constexpr (packs * sizeof(P) > 64) (__builtin_prefetch(c + r * c_row + kLanes, 1), ...);
       constexpr bool kIsTwelve = kHeight == 12 && steps == Steps::kAny;
-      std::conditional_t<kIsTwelve, WalkOfTwelve, Walk<kHeight>> rows(group_data, row);
+      std::conditional_t<kIsTwelve, WalkOfTwelve, Walk> rows(group_data, row);
       const T* columns = b.data;
-#pragma GCC unroll 8
-      for (int64_t p = 0; p < together;
-           ++p, columns += b_step, next += looks_ahead ? kAhead : 0, rows.advance(step)) {
+      auto add_term = [&](int64_t p) __attribute__((always_inline)) {
         const P first = P::load(columns), second = packs == 2 ? P::load(columns + kLanes) : first;
         if constexpr (looks_ahead) __builtin_prefetch(next);
         if constexpr (copies) store_both(first, second, b.copy + p * kColumns);
         (sums[r].add(P(*rows.template row<r>()), first, second), ...);
+        columns += b_step;
+        if constexpr (looks_ahead) next += kAhead;
+        rows.advance(step);
+      };
+      // The places of the sums are asked for one by one: all at once, they would keep the loads of the first
+      // terms waiting.
+      const T* place = c;
+      const int64_t early = std::min<int64_t>(kHeight, together);
+      for (int64_t p = 0; p < early; ++p, place += c_row) {
+        __builtin_prefetch(place, 1);
+        if constexpr (packs * sizeof(P) > 64) __builtin_prefetch(place + kLanes, 1);
+        add_term(p);
       }
+#pragma GCC unroll 8
+      for (int64_t p = early; p < together; ++p) add_term(p);
 
       // Inline always: sums that are passed on would leave their registers.
       auto write = [&](int64_t at, int column, P x) __attribute__((always_inline)) {
