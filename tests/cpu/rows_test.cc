@@ -26,8 +26,8 @@ Real epsilon(DType t) {
                                  : 0x1p-23L;
 }
 const DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16};
-const SoftmaxShape kShapes[] = {{1, 1, 1}, {3, 7, 1},   {5, 64, 1},  {2, 1000, 1},
-                                {2, 9, 3}, {1, 40, 70}, {3, 130, 65}};
+const SoftmaxShape kShapes[] = {{1, 1, 1}, {3, 7, 1},   {5, 64, 1},   {2, 1000, 1},
+                                {2, 9, 3}, {1, 40, 70}, {3, 130, 65}, {1, 3, 1100}};
 
 std::vector<Real> line(const RawArray& x, SoftmaxShape s, int64_t outer, int64_t inner) {
   std::vector<Real> result;
@@ -61,6 +61,24 @@ TEST(Softmax, AgreesWithLongDouble) {
             }
           });
         }
+}
+
+// Tiles are as wide as the number of threads allows: no column may notice.
+TEST(Softmax, OverColumnsHasTheSameBitsForAnyNumberOfThreads) {
+  const int threads = num_threads();
+  for (SoftmaxShape s : {SoftmaxShape{1, 130, 1100}, SoftmaxShape{3, 70, 200}}) {
+    RawArray x = random_values(DType::kFloat32, {s.outer, s.n, s.inner}, 5), grad = x;
+    auto run = [&](int count) {
+      set_num_threads(count);
+      RawArray y = x, grad_in = x;
+      softmax(kSoftmax, s, x.data(), x.dtype, y.data(), y.dtype);
+      softmax_backward(kSoftmax, s, grad.data(), y.data(), x.dtype, grad_in.data(), x.dtype);
+      return y.bits() + grad_in.bits();
+    };
+    const std::string alone = run(1);
+    for (int count : {2, 3, 16}) EXPECT_EQ(run(count), alone) << count << " threads";
+  }
+  set_num_threads(threads);
 }
 
 TEST(Softmax, HalfInFloatOut) {

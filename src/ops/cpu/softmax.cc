@@ -14,7 +14,10 @@ WEFT_IN_EVERY_ISA(extern const SoftmaxLoops<float> softmax_f32;
 namespace {
 
 constexpr int64_t kThreadElements = 32768;
-constexpr int64_t kColumns = 64;  // a multiple of every pack; three passes over them stay in the cache
+// Columns of a tile, a multiple of every pack. Rows of many columns follow each other in memory, and what is
+// known of each column stays in the nearest cache; tiles that are converted first have copies of their own,
+// which are small.
+constexpr int64_t kMostColumns = 1024, kConvertedColumns = 64;
 
 template <typename T>
 const SoftmaxLoops<T>& loops();
@@ -27,10 +30,21 @@ const SoftmaxLoops<double>& loops() {
   return active_table<SoftmaxLoops<double>>(WEFT_ISA_TABLES(softmax_f64));
 }
 
+// How many columns a tile has: as many as leave some tiles for each thread. Columns do not meet, so that the
+// results are the same for any width.
+int64_t tile_columns(const SoftmaxShape& shape, bool is_converted) {
+  constexpr int64_t kUnit = kConvertedColumns;
+  if (is_converted) return std::min(shape.inner, kUnit);
+  const int64_t threads = in_parallel_region() ? 1 : num_threads();
+  const int64_t parts = threads == 1 ? 1 : (2 * threads + shape.outer - 1) / shape.outer;
+  const int64_t width = (shape.inner + parts - 1) / parts;
+  return std::min({(width + kUnit - 1) / kUnit * kUnit, shape.inner, kMostColumns});
+}
+
 // Calls f(offset, width) for tiles that cover the shape: a row each, or some columns of one outer index.
 template <typename F>
-void for_each_tile(SoftmaxShape shape, const F& f) {
-  int64_t width = std::min(shape.inner, kColumns), tiles = (shape.inner + width - 1) / width;
+void for_each_tile(SoftmaxShape shape, int64_t width, const F& f) {
+  int64_t tiles = (shape.inner + width - 1) / width;
   int64_t grain = std::max<int64_t>(1, kThreadElements / std::max<int64_t>(1, shape.n * width));
   parallel_for(0, shape.outer * tiles, grain, [&](int64_t begin, int64_t end) {
     auto tile = f();
@@ -56,10 +70,11 @@ auto rounding_of(DType in_type, DType out_type) -> T (*)(T) {
 template <typename T>
 void forward(SoftmaxKind kind, SoftmaxShape shape, const char* in, DType in_type, char* out, DType out_type) {
   T (*round)(T) = rounding_of<T>(in_type, out_type);
-  for_each_tile(shape, [&] {
+  const int64_t columns = tile_columns(shape, in_type != dtype_of<T> || out_type != dtype_of<T>);
+  for_each_tile(shape, columns, [&] {
     return [&, x = FloatTile<T>(in, in_type, shape.inner), y = FloatTile<T>(out, out_type, shape.inner),
-            scratch = std::vector<T>(shape.inner == 1 ? 0 : 3 * kColumns)](int64_t offset,
-                                                                           int64_t width) mutable {
+            scratch = std::vector<T>(shape.inner == 1 ? 0 : 3 * columns)](int64_t offset,
+                                                                          int64_t width) mutable {
       const T* source = x.read(offset, shape.n, width);
       T* target = y.begin_write(offset, shape.n, width);
       int64_t stride = y.stride();
@@ -79,10 +94,11 @@ void forward(SoftmaxKind kind, SoftmaxShape shape, const char* in, DType in_type
 template <typename T>
 void backward(SoftmaxKind kind, SoftmaxShape shape, const char* grad, const char* output, DType type,
               char* grad_in, DType grad_in_type) {
-  for_each_tile(shape, [&] {
+  const int64_t columns = tile_columns(shape, type != dtype_of<T> || grad_in_type != dtype_of<T>);
+  for_each_tile(shape, columns, [&] {
     return [&, g = FloatTile<T>(grad, type, shape.inner), y = FloatTile<T>(output, type, shape.inner),
             x = FloatTile<T>(grad_in, grad_in_type, shape.inner),
-            scratch = std::vector<T>(shape.inner == 1 ? 0 : 3 * kColumns),
+            scratch = std::vector<T>(shape.inner == 1 ? 0 : 3 * columns),
             same = std::vector<T>()](int64_t offset, int64_t width) mutable {
       const T* gradient = g.read(offset, shape.n, width);
       const T* result = y.read(offset, shape.n, width);
