@@ -50,7 +50,7 @@ function(weft_kernels name level)
 endfunction()
 
 weft_kernels(baseline 0)
-if(WEFT_BASELINE_ONLY)
+if(WEFT_BASELINE_ONLY OR NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_definitions(weft PRIVATE WEFT_BASELINE_ONLY=1)
 else()
   weft_kernels(avx2 1 -mavx2 -mfma -mf16c)

@@ -21,10 +21,11 @@ class Isa : public ::testing::Test {
     return active_isa();
   }
   void TearDown() override {
-    unsetenv("WEFT_ISA");
+    setenv("WEFT_ISA", environment_.c_str(), 1);
     set_active_isa(before_);
   }
   const IsaLevel before_ = active_isa();
+  const std::string environment_ = std::getenv("WEFT_ISA") ? std::getenv("WEFT_ISA") : "";
 };
 
 TEST_F(Isa, IsTheOneThatTheEnvironmentNames) {
@@ -35,6 +36,9 @@ TEST_F(Isa, IsTheOneThatTheEnvironmentNames) {
 TEST_F(Isa, ThatIsNotThereIsRefusedWithThoseThatAre) {
   EXPECT_ERROR((void)chosen_with("mmx"),
                "WEFT_ISA=mmx: expected an instruction set that this processor and this build have: baseline");
+  for (int level = static_cast<int>(best_isa()) + 1; level < kIsaCount; ++level)
+    EXPECT_ERROR((void)chosen_with(isa_name(static_cast<IsaLevel>(level))),
+                 "expected an instruction set that");
   // Nothing was chosen: the next call asks again.
   EXPECT_EQ(chosen_with("baseline"), IsaLevel::kBaseline);
 }

@@ -63,6 +63,21 @@ TEST(Softmax, AgreesWithLongDouble) {
         }
 }
 
+TEST(Softmax, MayWriteOverItsInput) {
+  for (IsaLevel isa : available_isas())
+    for (SoftmaxShape s : kShapes)
+      for (SoftmaxKind kind : {kSoftmax, kLogSoftmax}) {
+        UseIsa use(isa);
+        RawArray x = random_values(DType::kFloat32, {s.outer, s.n, s.inner}, 6), y = x, grad = x, dx = x;
+        softmax(kind, s, x.data(), x.dtype, y.data(), y.dtype);
+        softmax_backward(kind, s, grad.data(), y.data(), y.dtype, dx.data(), dx.dtype);
+        softmax(kind, s, x.data(), x.dtype, x.data(), x.dtype);
+        EXPECT_EQ(x.bits(), y.bits());
+        softmax_backward(kind, s, grad.data(), y.data(), y.dtype, grad.data(), grad.dtype);
+        EXPECT_EQ(grad.bits(), dx.bits());
+      }
+}
+
 // Tiles are as wide as the number of threads allows: no column may notice.
 TEST(Softmax, OverColumnsHasTheSameBitsForAnyNumberOfThreads) {
   const int threads = num_threads();

@@ -1,6 +1,7 @@
 // Results too large for the caches are written around them: the same values in the same places.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "ops/cpu/pointwise_kernels.h"
@@ -42,6 +43,31 @@ TEST(Stream, ArraysFromAnyElement) {
   EXPECT_EQ(out.front(), -1.0f);
   EXPECT_EQ(out.back(), -1.0f);
   for (size_t i = 0; i < a.size(); ++i) ASSERT_EQ(out[i + 1], 2 * a[i]) << i;
+}
+
+// Streamed as a whole, from an odd place, against parts that are too small for it.
+void expect_same_in_parts(const PointwiseKernel& kernel, DType type) {
+  const DType result = kernel.result_dtype(type);
+  const int64_t item = item_size(type), out_item = item_size(result), n = kStreamBytes / out_item + 1003;
+  std::vector<char> in(static_cast<size_t>(n * item)), whole(static_cast<size_t>((n + 1) * out_item)),
+      parts = whole;
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<char>(i * i % 61);
+  const int64_t strides[] = {1};
+  auto run = [&](std::vector<char>& out, int64_t begin, int64_t count) {
+    const Operand input{in.data() + begin * item, type, strides};
+    Operand operands[] = {{out.data() + (begin + 1) * out_item, result, strides}, input, input};
+    const int64_t sizes[] = {count};
+    run_pointwise(kernel, type, operands, sizes);
+  };
+  run(whole, 0, n);
+  for (int64_t begin = 0; begin < n; begin += n / 3) run(parts, begin, std::min(n / 3, n - begin));
+  EXPECT_TRUE(whole == parts) << kernel.name << " " << dtype_name(type);
+}
+
+TEST(Stream, ElementsOfEverySize) {
+  expect_same_in_parts(kLe, DType::kUInt8);
+  expect_same_in_parts(kAdd, DType::kFloat16);
+  expect_same_in_parts(kMul, DType::kComplex128);
 }
 
 TEST(Stream, RowsWithGapsBetweenThem) {

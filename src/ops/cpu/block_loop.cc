@@ -18,6 +18,7 @@ constexpr int64_t kShortBlock =
     256;  // gathering, computing and streaming overlap only if they alternate quickly
 constexpr int64_t kTileColumns = 64;  // a block where some operand is transposed
 constexpr int64_t kLongRow = 256;     // from here on a call of the loop for each row costs little
+static_assert(kShortBlock >= kLongRow, "a block has a whole row, or a part of a long one");
 constexpr int64_t kThreadElements = 32768;
 
 struct OperandPlan {
@@ -171,7 +172,7 @@ class BlockRunner {
     bool refused = plan_.one_call ? plan_.loop(size.rows * size.columns, pointers, plan_.params)
                                   : run_rows(pointers, size);
     if (plan_.plan[0].streamed)
-      for (int k = plan_.outputs; k < plan_.operands; ++k) prefetch_next(plan_.plan[k], memory[k], size);
+      for (int k = plan_.outputs; k < plan_.operands; ++k) prefetch_ahead(plan_.plan[k], memory[k], size);
     for (int k = 0; k < plan_.outputs; ++k)
       if (plan_.plan[k].buffered) empty(k, memory[k], size);
     return refused;
@@ -231,8 +232,8 @@ class BlockRunner {
   }
 
   // What a block at least a page ahead reads, where it follows this one.
-  [[gnu::always_inline]] static void prefetch_next(const OperandPlan& operand, const char* memory,
-                                                   Rectangle size) {
+  [[gnu::always_inline]] static void prefetch_ahead(const OperandPlan& operand, const char* memory,
+                                                    Rectangle size) {
     constexpr int64_t kFarthest = 64;  // beyond it, an element has a cache line to itself
     constexpr int64_t kPage = 4096;
     if (operand.column <= 0 || operand.column > kFarthest) return;

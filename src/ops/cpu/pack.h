@@ -5,7 +5,7 @@
 #include "ops/scalar/complex_pair.h"
 
 // SIMD packs over the compilers' vector extension. `Isa` is a tag type of an instruction set's namespace
-// (avx2::Isa, baseline::Isa): it fixes the width, supplies the operations that have no operator, and keeps
+// (avx512::Isa, avx2::Isa, baseline::Isa): it fixes the width, supplies the operations that have no operator, and keeps
 // the symbols of instruction sets apart. A pack of any type has the same number of bytes.
 namespace weft::cpu {
 

@@ -6,7 +6,7 @@
 #include "ops/cpu/pack_generic.h"
 #include "ops/cpu/sleef_functions.h"
 
-// AVX-512 with its F, BW, DQ and VL parts: every server processor that has any of it since 2017.
+// AVX-512 with its F, BW, DQ and VL parts, as Skylake-SP, Zen 4 and later processors have it.
 namespace weft::cpu::avx512 {
 
 struct Isa : GenericIsa<Isa> {

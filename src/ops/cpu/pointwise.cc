@@ -84,16 +84,19 @@ bool is_streamed(const PointwiseKernel& kernel, std::span<const Operand> operand
   return true;
 }
 
-// Runs the loop on a block whose result goes through a small buffer to memory, around the caches. Pieces are so
-// short that the processor computes one while it waits for the writes of the one before, and what later ones
-// read is asked for a page ahead.
+// Runs the loop on a block whose result goes through a small buffer to memory, around the caches. Pieces are
+// so short that the processor computes one while it waits for the writes of the one before, and what later
+// ones read is asked for a page ahead.
 bool run_streamed(int64_t n, char** data, std::span<const Operand> operands, Loop loop, const void* params) {
   constexpr int64_t kPiece = 128, kWidestItem = 16, kAhead = 4096;
   alignas(64) char buffer[kPiece * kWidestItem];
   char* target = std::exchange(data[0], buffer);
+  const int64_t item = item_size(operands[0].dtype);
+  // The first piece ends with a cache line, and so do the others: a line written by halves is written twice.
+  const int64_t lead = (-reinterpret_cast<intptr_t>(target) & 63) / item;
   bool refused = false;
-  for (int64_t begin = 0; begin < n; begin += kPiece) {
-    int64_t count = std::min(kPiece, n - begin), item = item_size(operands[0].dtype);
+  for (int64_t begin = 0, count = lead > 0 ? lead : kPiece; begin < n; begin += count, count = kPiece) {
+    count = std::min(count, n - begin);
     refused |= loop(count, data, params);
     for (size_t k = 1; k < operands.size(); ++k) {
       const int64_t bytes = count * item_size(operands[k].dtype);

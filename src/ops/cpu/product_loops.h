@@ -188,6 +188,8 @@ struct ProductOf {
       [&]<size_t... pair>(std::index_sequence<pair...>) __attribute__((always_inline)) {
         (end_rows(std::integral_constant<size_t, 2 * pair>()), ...);
       }(std::make_index_sequence<(kHeight + 1) / 2>());
+      if constexpr (looks_ahead)
+        if (next >= b.next + depth * kColumns) next = b.next;
       group_data += a.group;
       c += kHeight * c_row;
       if (addend_data) addend_data += kHeight * addend.row_stride;
@@ -205,7 +207,7 @@ struct ProductOf {
     return depth < 3 * kLast ? depth : depth - kLast;
   }
 
-  // Rows of c against one panel: whole tiles, then one with the rest of the rows.
+  // Rows of c against one panel: whole tiles, then one or two with the rest of the rows.
   template <int packs>
   static void tiles_below(int64_t rows, int64_t depth, const Rows& a, const Panel& b, const Target& to) {
     if (!to.addend.data && to.alpha == T(1)) tiles_below<packs, true>(rows, depth, a, b, to);

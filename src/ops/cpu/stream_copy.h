@@ -12,9 +12,9 @@ inline constexpr int64_t kStreamBytes = int64_t{32} << 20;
 void stream_copy(char* dst, const char* src, int64_t bytes);
 void finish_streams();
 
-// Asks for bytes that are read soon. With what the next block reads, before the result of this one is
-// written, reading and writing overlap, and no page begins with a wait: the processor by itself stops at the
-// end of each.
+// Asks for bytes that are read soon. With what a later block reads, before the result of this one is written,
+// reading and writing overlap, and no page begins with a wait: the processor by itself stops at the end of
+// each.
 [[gnu::always_inline]] inline void prefetch(const char* p, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
 }
