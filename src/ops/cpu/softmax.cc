@@ -17,7 +17,7 @@ constexpr int64_t kThreadElements = 32768;
 // Columns of a tile, a multiple of every pack. Rows of many columns follow each other in memory, and what is
 // known of each column stays in the nearest cache; tiles that are converted first have copies of their own,
 // which are small.
-constexpr int64_t kMostColumns = 1024, kConvertedColumns = 64;
+constexpr int64_t kMostColumns = 1024, kFewestColumns = 64;
 
 template <typename T>
 const SoftmaxLoops<T>& loops();
@@ -33,12 +33,12 @@ const SoftmaxLoops<double>& loops() {
 // How many columns a tile has: as many as leave some tiles for each thread. Columns do not meet, so that the
 // results are the same for any width.
 int64_t tile_columns(const SoftmaxShape& shape, bool is_converted) {
-  constexpr int64_t kUnit = kConvertedColumns;
-  if (is_converted) return std::min(shape.inner, kUnit);
+  if (is_converted) return std::min(shape.inner, kFewestColumns);
   const int64_t threads = in_parallel_region() ? 1 : num_threads();
   const int64_t parts = threads == 1 ? 1 : (2 * threads + shape.outer - 1) / shape.outer;
   const int64_t width = (shape.inner + parts - 1) / parts;
-  return std::min({(width + kUnit - 1) / kUnit * kUnit, shape.inner, kMostColumns});
+  return std::min(
+      {(width + kFewestColumns - 1) / kFewestColumns * kFewestColumns, shape.inner, kMostColumns});
 }
 
 // Calls f(offset, width) for tiles that cover the shape: a row each, or some columns of one outer index.
