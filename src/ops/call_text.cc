@@ -19,7 +19,7 @@ std::string text_of(const Value& value) {
   }
   if (value.is_dict() || value.is_object()) return std::string(value.kind_name());
   std::string text = value.to_string();
-  if (text.size() > kMostLetters) text = text.substr(0, kMostLetters) + "...";
+  if (text.size() > kMostLetters) text.replace(kMostLetters, text.npos, "...");
   return text;
 }
 
