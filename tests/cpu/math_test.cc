@@ -1,4 +1,5 @@
 // The accuracy of our own single-precision functions, over floats of every magnitude.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -18,6 +19,15 @@ double ulps(float got, long double want) {
   return static_cast<double>(std::fabs(got - want) / std::ldexp(1.0L, exponent - 23));
 }
 
+std::vector<float> results_of(const PointwiseKernel& kernel, std::vector<float> values) {
+  std::vector<float> results(values.size());
+  const int64_t sizes[] = {static_cast<int64_t>(values.size())}, strides[] = {1};
+  Operand operands[] = {{reinterpret_cast<char*>(results.data()), DType::kFloat32, strides},
+                        {reinterpret_cast<char*>(values.data()), DType::kFloat32, strides}};
+  run_pointwise(kernel, DType::kFloat32, operands, sizes);
+  return results;
+}
+
 // The worst error over every 997th float, both signs.
 double worst(const PointwiseKernel& kernel, long double (*exact)(long double), float limit = INFINITY) {
   std::vector<float> values;
@@ -25,11 +35,7 @@ double worst(const PointwiseKernel& kernel, long double (*exact)(long double), f
     float x = std::bit_cast<float>(static_cast<uint32_t>(bits));
     if (!std::isnan(x) && std::fabs(x) <= limit) values.push_back(x);
   }
-  std::vector<float> results(values.size());
-  const int64_t sizes[] = {static_cast<int64_t>(values.size())}, strides[] = {1};
-  Operand operands[] = {{reinterpret_cast<char*>(results.data()), DType::kFloat32, strides},
-                        {reinterpret_cast<char*>(values.data()), DType::kFloat32, strides}};
-  run_pointwise(kernel, DType::kFloat32, operands, sizes);
+  const std::vector<float> results = results_of(kernel, values);
   double most = 0;
   float at = 0;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -64,6 +70,39 @@ TEST_P(Accuracy, OfGelu) {
   UseIsa use(GetParam());
   // Far in the negative tail the error grows with x * x; the value is below 1e-7 there.
   EXPECT_LE(worst(kGelu, [](long double x) { return x * 0.5L * std::erfc(-x * std::sqrt(0.5L)); }, 4), 16);
+}
+TEST_P(Accuracy, OfTanhAtItsEnds) {
+  UseIsa use(GetParam());
+  const std::vector<float> large = {9.02f, 9.1f, 9.3f, 200, 3e38f, INFINITY},
+                           small = {0, 1e-45f, 1e-38f, 1e-20f, 1e-5f, 1e-4f};
+  EXPECT_THAT(results_of(kTanh, large), ::testing::Each(1));
+  EXPECT_EQ(results_of(kTanh, small), small);
+  for (float x : results_of(kTanh, {-0.0f, -1e-45f, -9.5f, -INFINITY})) EXPECT_TRUE(std::signbit(x));
+  EXPECT_TRUE(std::signbit(results_of(kErf, {-0.0f})[0]));
+  EXPECT_TRUE(std::isnan(results_of(kTanh, {NAN})[0]));
+}
+TEST_P(Accuracy, OfGeluAtItsEnds) {
+  UseIsa use(GetParam());
+  const std::vector<float> large = {5.5f, 6, 20, 1e30f};
+  EXPECT_EQ(results_of(kGelu, large), large);
+  EXPECT_THAT(results_of(kGelu, {0, -20, -1e10f, -3e38f}), ::testing::Each(0));
+  EXPECT_TRUE(std::isnan(results_of(kGelu, {NAN})[0]));
+  // Where the last digits of normal numbers begin to go.
+  EXPECT_NEAR(results_of(kGelu, {-12})[0] / -2.1317780e-32, 1, 1e-4);
+}
+// An element's result is its own: not a matter of where in a pack it is, nor of what is beside it.
+TEST_P(Accuracy, IsTheSameBesideOtherNumbers) {
+  UseIsa use(GetParam());
+  std::vector<float> values;
+  for (int i = 0; i < 999; ++i) values.push_back(i % 7 == 0 ? -4 - 0.01f * i : 0.012f * i - 5);
+  for (const PointwiseKernel* kernel : {&kTanh, &kGelu, &kErf, &kExp, &kSigmoid}) {
+    const std::vector<float> together = results_of(*kernel, values);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const float alone = results_of(*kernel, {values[i]})[0];
+      EXPECT_EQ(std::bit_cast<uint32_t>(together[i]), std::bit_cast<uint32_t>(alone))
+          << kernel->name << values[i];
+    }
+  }
 }
 INSTANTIATE_TEST_SUITE_P(Isas, Accuracy, ::testing::ValuesIn(available_isas()),
                          [](const auto& info) { return std::string(isa_name(info.param)); });

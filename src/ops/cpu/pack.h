@@ -5,8 +5,8 @@
 #include "ops/scalar/complex_pair.h"
 
 // SIMD packs over the compilers' vector extension. `Isa` is a tag type of an instruction set's namespace
-// (avx512::Isa, avx2::Isa, baseline::Isa): it fixes the width, supplies the operations that have no operator, and keeps
-// the symbols of instruction sets apart. A pack of any type has the same number of bytes.
+// (avx512::Isa, avx2::Isa, baseline::Isa): it fixes the width, supplies the operations that have no operator,
+// and keeps the symbols of instruction sets apart. A pack of any type has the same number of bytes.
 namespace weft::cpu {
 
 using scalar::Category;
@@ -95,6 +95,7 @@ struct Pack {
   static constexpr Category kCategory = ElementTraits<T>::kCategory;
   static constexpr bool kIsInteger = kCategory == Category::kSigned || kCategory == Category::kUnsigned;
   static constexpr int kLanes = static_cast<int>(sizeof(V) / sizeof(Element));
+  static constexpr bool kLooksUp = Isa::kLooksUp && sizeof(Element) == 4;  // has look_up
   V v;
 
   Pack() = default;
@@ -180,6 +181,17 @@ Pack<T, Isa> minimum(Pack<T, Isa> a, Pack<T, Isa> b) {
   else return Isa::lesser_of(a.v, b.v);
 }
 
+// The lesser of the two; x if it is NaN.
+template <typename T, typename Isa>
+Pack<T, Isa> at_most(Pack<T, Isa> x, Pack<T, Isa> bound) {
+  return Isa::lesser_of(bound.v, x.v);
+}
+// The elements of a table of 32 that the lowest five bits of each lane name.
+template <typename Isa>
+Pack<float, Isa> look_up(const float* table, Pack<float, Isa> place) {
+  return Isa::look_up(table, place.v);
+}
+
 namespace detail {
 template <typename T, typename Isa>
 typename Pack<T, Isa>::Mask::V sign_bits() {
@@ -237,17 +249,17 @@ Pack<float, Isa> scale_within_normals(Pack<float, Isa> x, Pack<float, Isa> n) {
   Pack<T, Isa> name(Pack<T, Isa> x) { \
     return Isa::name(x.v);            \
   }
-WEFT_UNARY(exp2)
-WEFT_UNARY(expm1)
-WEFT_UNARY(log) WEFT_UNARY(log2) WEFT_UNARY(log10) WEFT_UNARY(sqrt) WEFT_UNARY(sin) WEFT_UNARY(cos)
-    WEFT_UNARY(tan) WEFT_UNARY(asin) WEFT_UNARY(acos) WEFT_UNARY(atan) WEFT_UNARY(sinh) WEFT_UNARY(cosh)
-        WEFT_UNARY(atanh) WEFT_UNARY(erfc) WEFT_UNARY(floor) WEFT_UNARY(ceil) WEFT_UNARY(trunc)
-            WEFT_UNARY(round)
+// clang-format off
+WEFT_UNARY(exp2) WEFT_UNARY(expm1) WEFT_UNARY(log) WEFT_UNARY(log2) WEFT_UNARY(log10) WEFT_UNARY(sqrt)
+WEFT_UNARY(sin) WEFT_UNARY(cos) WEFT_UNARY(tan) WEFT_UNARY(asin) WEFT_UNARY(acos) WEFT_UNARY(atan)
+WEFT_UNARY(sinh) WEFT_UNARY(cosh) WEFT_UNARY(atanh) WEFT_UNARY(erfc)
+WEFT_UNARY(floor) WEFT_UNARY(ceil) WEFT_UNARY(trunc) WEFT_UNARY(round)
 #undef WEFT_UNARY
-                template <typename Isa>
-                [[gnu::always_inline]] inline Pack<float, Isa> exp(Pack<float, Isa> x) {
+template <typename Isa>
+[[gnu::always_inline]] inline Pack<float, Isa> exp(Pack<float, Isa> x) {
   return scalar::exp_f32(x);
 }
+// clang-format on
 template <typename Isa>
 Pack<double, Isa> exp(Pack<double, Isa> x) {
   return Isa::exp(x.v);

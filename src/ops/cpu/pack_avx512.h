@@ -11,6 +11,7 @@ namespace weft::cpu::avx512 {
 
 struct Isa : GenericIsa<Isa> {
   static constexpr int kBytes = 64, kRegisters = 32;
+  static constexpr bool kLooksUp = true;
 
 #define WEFT_X(name, suffix)                                                           \
   static __m512 name(__m512 x) { return Sleef_finz_##name##f16_##suffix##avx512f(x); } \
@@ -40,6 +41,10 @@ struct Isa : GenericIsa<Isa> {
   static __m512 multiply_add(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
   static __m512d multiply_add(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
   static auto to_int32(__m512 x) { return (Vector<int32_t, Isa>)_mm512_cvtps_epi32(x); }
+
+  static __m512 look_up(const float* table, __m512 place) {
+    return _mm512_permutex2var_ps(_mm512_load_ps(table), (__m512i)place, _mm512_load_ps(table + 16));
+  }
 
   using GenericIsa::greater_of;
   using GenericIsa::lesser_of;

@@ -11,6 +11,7 @@ namespace weft::cpu {
 // type, so that symbols differ) and overrides what it does better.
 template <typename Isa>
 struct GenericIsa {
+  static constexpr bool kLooksUp = false;
   template <typename M, typename V>
   static V select(M mask, V a, V b) {
     return mask ? a : b;

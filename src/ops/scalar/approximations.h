@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ops/scalar/algebra.h"
+#include "ops/scalar/piecewise.h"
 
 // Single-precision functions that inline into loops: a call of a vector library for eight numbers costs more
 // than the polynomial. Coefficients are weighted minimax fits; `multiply_add` is fused where the instruction
@@ -43,15 +44,19 @@ template <typename T>
 
 template <typename T>
 [[gnu::always_inline]] inline T tanh_f32(T x) {
-  T z = abs(x), s = x * x;
-  T square = s * s;
-  T low = multiply_add(T(0.133314207), s, T(-0.333332807));
-  T high = multiply_add(T(0.0206325501), s, T(-0.0537378006));
-  T q = multiply_add(multiply_add(T(-0.00569738727), square, high), square, low);
-  T small = multiply_add(q * s, x, x);
-  T bounded = where(z > T(10), T(10), z);  // beyond 9.02 the result is 1
-  T large = T(1) - T(2) / (exp_bounded_f32(bounded + bounded) + T(1));
-  return where(z < T(0.625), small, copysign(large, x));
+  T z = abs(x), bounded = at_most(z, T(9.1));  // the result is 1 from 9.02
+  if constexpr (T::kLooksUp) {
+    static constexpr auto kTanh = fit_piecewise<6>(0, 0.2890625f, tanh_of);
+    return copysign(evaluate(kTanh, bounded), x);
+  } else {
+    T s = x * x, square = s * s;
+    T low = multiply_add(T(0.133314207), s, T(-0.333332807));
+    T high = multiply_add(T(0.0206325501), s, T(-0.0537378006));
+    T q = multiply_add(multiply_add(T(-0.00569738727), square, high), square, low);
+    T small = multiply_add(q * s, x, x);
+    T large = T(1) - T(2) / (exp_bounded_f32(bounded + bounded) + T(1));
+    return copysign(where(z < T(0.625), small, large), x);  // of small, too: it loses the sign of -0
+  }
 }
 
 // For |x| above 0.92, erf(x) = 1 - exp(q(x)) with q a fit of log(erfc).
@@ -77,9 +82,9 @@ template <typename T>
 }
 
 // The normal distribution's cumulative function, erfc(-x / sqrt 2) / 2, to within 4 units in the last place
-// on both sides: erfc(z) = exp(-z^2) u P(u) with u = 1 / (1 + 0.425 z). One branch: this is what gelu needs.
+// on both sides: erfc(z) = exp(-z^2) u P(u) with u = 1 / (1 + 0.425 z).
 template <typename T>
-[[gnu::always_inline]] inline T normal_cdf_f32(T x) {
+[[gnu::always_inline]] inline T normal_cdf_by_exp_f32(T x) {
   T z = abs(x) * T(0.70710678118654752);
   T u = T(1) / multiply_add(z, T(0.425), T(1));
   T exponent = x * x * T(-0.5);
@@ -91,6 +96,20 @@ template <typename T>
   T p = multiply_add(multiply_add(d, u2, c), u2 * u2, multiply_add(b, u2, a));
   T tail = e * (T(0.5) * u) * p;
   return where(x < T(0), tail, T(1) - tail);
+}
+// This is what gelu needs. Numbers below the intervals are rare: they are computed where there are any.
+template <typename T>
+[[gnu::always_inline]] inline T normal_cdf_f32(T x) {
+  if constexpr (T::kLooksUp) {
+    constexpr int kFirst = -13;
+    constexpr float kWidth = 0.30078125f;
+    static constexpr auto kNormalCdf = fit_piecewise<6>(kFirst, kWidth, normal_cdf_of);
+    const T inside = evaluate(kNormalCdf, at_most(x, T(5.5)));  // the result is 1 from 5.26
+    const auto is_below = x < T((kFirst - 0.5f) * kWidth);
+    return any(is_below) ? where(is_below, normal_cdf_by_exp_f32(x), inside) : inside;
+  } else {
+    return normal_cdf_by_exp_f32(x);
+  }
 }
 
 }  // namespace weft::scalar

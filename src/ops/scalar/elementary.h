@@ -2,15 +2,16 @@
 
 #include "ops/scalar/complex_pair.h"
 
-// Elementary functions: each is the algebra's function of the same name.
+// Elementary functions: each is the algebra's function of the same name, inline in its loop, which then keeps
+// the function's constants in registers.
 namespace weft::scalar {
 
-#define WEFT_ELEMENTARY(Functor, function) \
-  struct Functor {                         \
-    template <typename T>                  \
-    T operator()(T x) const {              \
-      return function(x);                  \
-    }                                      \
+#define WEFT_ELEMENTARY(Functor, function)           \
+  struct Functor {                                   \
+    template <typename T>                            \
+    [[gnu::always_inline]] T operator()(T x) const { \
+      return function(x);                            \
+    }                                                \
   };
 WEFT_ELEMENTARY(Exp, exp)
 WEFT_ELEMENTARY(Exp2, exp2)
