@@ -201,9 +201,12 @@ struct ProductOf {
   }
   // How many terms all rows of a tile add together. Then they end two by two: each pair adds its last terms
   // and is written, so that writes, which take turns with the multipliers, come between the terms of the next
-  // pair. All at once they would hold up a short tile for a fifteenth of its time.
+  // pair. All at once they would hold up a short tile for a fifteenth of its time. Processors with AVX-512
+  // have ways of their own for writes: there, the shorter loops count.
+  static constexpr bool kEndsAtOnce = sizeof(P) > 32;
   static int64_t terms_together(int64_t depth) {
     constexpr int64_t kLast = 4;
+    if constexpr (kEndsAtOnce) return depth;
     return depth < 3 * kLast ? depth : depth - kLast;
   }
 
