@@ -327,6 +327,8 @@ bool in_parallel_region() { return inside_region; }
 
 int num_threads() { return thread_count().load(std::memory_order_relaxed); }
 
+int usable_threads() { return inside_region ? 1 : num_threads(); }
+
 void set_num_threads(int n) {
   require(n >= 1 && n <= kMaxThreads, "set_num_threads: {} threads; expected 1 to {}", n, kMaxThreads);
   require(!inside_region,
@@ -338,8 +340,8 @@ void set_num_threads(int n) {
 
 void detail::run_blocks(int64_t begin, int64_t end, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
   require(grain > 0, "parallel_for: a grain of {}; expected at least 1 index a block", grain);
-  int threads = num_threads();
-  if (threads == 1 || inside_region) {
+  int threads = usable_threads();
+  if (threads == 1) {
     // Written so that no sum passes `end`: it may be the largest integer.
     for (int64_t first = begin; first < end;) {
       uint64_t left = static_cast<uint64_t>(end) - static_cast<uint64_t>(first);

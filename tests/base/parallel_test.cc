@@ -149,8 +149,10 @@ TEST(ParallelPool, BlocksRunAtTheSameTimeOnSeveralThreads) {
     ++inside;
     while (inside.load() < 4) std::this_thread::yield();
     EXPECT_TRUE(in_parallel_region());
+    EXPECT_EQ(usable_threads(), 1);
   });
   EXPECT_EQ(inside.load(), 4);
+  EXPECT_EQ(usable_threads(), 4);
   set_num_threads(before);
 }
 

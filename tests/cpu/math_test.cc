@@ -19,13 +19,13 @@ double ulps(float got, long double want) {
   return static_cast<double>(std::fabs(got - want) / std::ldexp(1.0L, exponent - 23));
 }
 
-std::vector<float> results_of(const PointwiseKernel& kernel, std::vector<float> values) {
-  std::vector<float> results(values.size());
+std::vector<float> results_of(const PointwiseKernel& kernel, const std::vector<float>& inputs) {
+  GuardedVector<float> values(inputs.begin(), inputs.end()), results(values.size());
   const int64_t sizes[] = {static_cast<int64_t>(values.size())}, strides[] = {1};
   Operand operands[] = {{reinterpret_cast<char*>(results.data()), DType::kFloat32, strides},
                         {reinterpret_cast<char*>(values.data()), DType::kFloat32, strides}};
   run_pointwise(kernel, DType::kFloat32, operands, sizes);
-  return results;
+  return {results.begin(), results.end()};
 }
 
 // The worst error over every 997th float, both signs.

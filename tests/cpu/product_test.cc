@@ -11,18 +11,21 @@
 #include <string>
 #include <vector>
 
+#include "guarded_memory.h"
 #include "ops/cpu/isa.h"
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
 namespace {
 
+using testing::GuardedVector;
+
 enum class Layout { kRows, kColumns, kGaps };
 constexpr Layout kLayouts[] = {Layout::kRows, Layout::kColumns, Layout::kGaps};
 
 template <typename T>
 struct Operand {
-  std::vector<T> memory;
+  GuardedVector<T> memory;
   MatrixView<T> view;
 };
 template <typename T>
@@ -31,7 +34,8 @@ Operand<T> random_matrix(int64_t rows, int64_t columns, Layout layout, std::mt19
   const int64_t step = layout == Layout::kGaps ? 2 : 1;
   const bool by_rows = layout != Layout::kColumns;
   const int64_t pitch = (by_rows ? columns : rows) * step + (layout == Layout::kGaps ? 3 : 0);
-  result.memory.resize(static_cast<size_t>(std::max<int64_t>(pitch * (by_rows ? rows : columns), 1)));
+  const int64_t lines = by_rows ? rows : columns, line = by_rows ? columns : rows;
+  result.memory.resize(static_cast<size_t>((lines - 1) * pitch + (line - 1) * step + 1));
   for (T& x : result.memory) x = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(bits));
   result.view = {result.memory.data(), by_rows ? pitch : step, by_rows ? step : pitch};
   return result;
@@ -45,7 +49,7 @@ const Sizes kSizes[] = {{1, 1, 1},    {1, 1, 100},   {1, 70, 33},    {5, 40, 64}
                         {90, 8, 513}, {12, 200, 20}, {130, 140, 70}, {22, 200, 20}, {1100, 40, 60}};
 
 template <typename T>
-class ProductTest : public testing::Test {
+class ProductTest : public ::testing::Test {
  protected:
   void TearDown() override {
     set_active_isa(isa_);
@@ -55,7 +59,7 @@ class ProductTest : public testing::Test {
   const IsaLevel isa_ = active_isa();
   std::mt19937 bits_{7};
 };
-using Types = testing::Types<float, double>;
+using Types = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(ProductTest, Types);
 
 // Differences from sums in f64 that rounding explains: each step errs by up to half a unit of its sum, in
@@ -67,7 +71,7 @@ double allowed(double squares_of_sums, double result) {
 }
 
 template <typename T>
-void expect_product(const Product<T>& p, const std::vector<T>& before, const std::string& what) {
+void expect_product(const Product<T>& p, const GuardedVector<T>& before, const std::string& what) {
   for (int64_t i = 0; i < p.m; ++i)
     for (int64_t j = 0; j < p.n; ++j) {
       double sum = 0, squares = 0;
@@ -100,7 +104,7 @@ TYPED_TEST(ProductTest, EveryLayoutGivesTheSumOfProducts) {
                      b = random_matrix<T>(s.k, s.n, right, this->bits_);
           // What c holds must not matter, and nothing beside it may be written.
           const int64_t pitch = s.n + 2;
-          std::vector<T> c(static_cast<size_t>(s.m * pitch), std::numeric_limits<T>::quiet_NaN());
+          GuardedVector<T> c(static_cast<size_t>(s.m * pitch), std::numeric_limits<T>::quiet_NaN());
           Product<T> p{s.m, s.n, s.k, 1, 0, a.view, b.view, {}, c.data(), pitch, 1};
           multiply(p);
           expect_product(p, {},
@@ -120,13 +124,13 @@ TYPED_TEST(ProductTest, AddsAMatrixARowAColumnANumberOrTheResultItself) {
     Operand<T> a = random_matrix<T>(s.m, s.k, Layout::kRows, this->bits_),
                b = random_matrix<T>(s.k, s.n, Layout::kColumns, this->bits_),
                added = random_matrix<T>(s.m, s.n, Layout::kGaps, this->bits_);
-    std::vector<T> c(static_cast<size_t>(s.m * s.n));
+    GuardedVector<T> c(static_cast<size_t>(s.m * s.n));
     const T* data = added.view.data;
     const MatrixView<T> addends[] = {added.view,   {data, 0, 1}, {data, 0, 2},
                                      {data, 1, 0}, {data, 0, 0}, {c.data(), s.n, 1}};
     for (const MatrixView<T>& addend : addends) {
       for (size_t i = 0; i < c.size(); ++i) c[i] = static_cast<T>(i % 7) - 3;
-      const std::vector<T> before = c;
+      const GuardedVector<T> before = c;
       Product<T> p{s.m, s.n, s.k, T(0.5), T(-2), a.view, b.view, addend, c.data(), s.n, 1};
       multiply(p);
       expect_product(p, before, std::to_string(s.m) + "x" + std::to_string(s.n) + "x" + std::to_string(s.k));
@@ -142,13 +146,13 @@ TYPED_TEST(ProductTest, HasTheSameBitsForAnyNumberOfThreads) {
                  b = random_matrix<T>(s.k, s.n, right, this->bits_);
       auto run = [&](int threads) {
         set_num_threads(threads);
-        std::vector<T> c(static_cast<size_t>(s.m * s.n));
+        GuardedVector<T> c(static_cast<size_t>(s.m * s.n));
         multiply(Product<T>{s.m, s.n, s.k, 1, 0, a.view, b.view, {}, c.data(), s.n, 1});
         return c;
       };
-      const std::vector<T> once = run(1);
+      const GuardedVector<T> once = run(1);
       for (int threads : {2, 3, 7, 16}) {
-        const std::vector<T> again = run(threads);
+        const GuardedVector<T> again = run(threads);
         EXPECT_EQ(std::memcmp(once.data(), again.data(), once.size() * sizeof(T)), 0)
             << s.m << "x" << s.n << "x" << s.k << " on " << threads << " threads";
       }
@@ -162,7 +166,7 @@ TYPED_TEST(ProductTest, NansAndInfinitiesReachExactlyTheirRowsAndColumns) {
              b = random_matrix<T>(s.k, s.n, Layout::kRows, this->bits_);
   a.memory[7 * 50 + 3] = std::numeric_limits<T>::quiet_NaN();
   b.memory[2 * 35 + 34] = std::numeric_limits<T>::infinity();
-  std::vector<T> c(20 * 35);
+  GuardedVector<T> c(20 * 35);
   multiply(Product<T>{s.m, s.n, s.k, 1, 0, a.view, b.view, {}, c.data(), s.n, 1});
   for (int i = 0; i < 20; ++i)
     for (int j = 0; j < 35; ++j) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "guarded_memory.h"
 #include "ops/cpu/pointwise.h"
 #include "weft/base/dtype.h"
 
@@ -45,8 +46,8 @@ Number widened(T x) {
 struct RawArray {
   DType dtype;
   std::vector<int64_t> sizes, strides;
-  int64_t offset = 0;  // elements from the start of the storage to index 0
-  std::vector<char> storage;
+  int64_t offset = 0;           // elements from the start of the storage to index 0
+  GuardedVector<char> storage;  // the last element is the last of its page
 
   // Strides as given; the storage is as large as they need.
   RawArray(DType dtype, std::vector<int64_t> sizes_, std::vector<int64_t> strides_, int64_t lead = 0)
@@ -57,7 +58,7 @@ struct RawArray {
       if (sizes[d] > 0) (reach < 0 ? low : high) += reach;
     }
     offset = lead - low;
-    storage.resize((offset + high + 1) * item_size(dtype) + 64, 0x5a);
+    storage.resize((offset + high + 1) * item_size(dtype), 0x5a);
   }
   static RawArray contiguous(DType dtype, std::vector<int64_t> sizes, int64_t lead = 0) {
     std::vector<int64_t> strides(sizes.size());

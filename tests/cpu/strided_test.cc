@@ -153,7 +153,7 @@ TEST(Strided, SameBitsForAnyNumberOfThreads) {
         out(DType::kFloat32, layout.sizes, layout.out);
     for (RawArray* x : {&a, &b})
       for (int64_t i = 0; i < x->count(); ++i) x->set(i, random_value(x->dtype, rng));
-    std::vector<char> first;
+    GuardedVector<char> first;
     for (int threads : {1, 2, 3, 8}) {
       set_num_threads(threads);
       Operand operands[] = {out.operand(), a.operand(), b.operand()};

@@ -31,6 +31,8 @@ bool in_parallel_region();
 // How many threads `parallel_for` uses, the caller included. At first WEFT_NUM_THREADS from the environment,
 // or else the number of processors.
 int num_threads();
+// How many a `parallel_for` that is called here could use: one in a parallel region, else num_threads().
+int usable_threads();
 // `n` is from 1 to 1024. Waits until surplus workers have left; not to be called from a body.
 void set_num_threads(int n);
 

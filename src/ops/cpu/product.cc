@@ -27,8 +27,6 @@ const ProductLoops<double>& loops() {
 constexpr double kThreadWork = 1 << 17;  // multiplications that are worth waking a thread
 constexpr double kPartWork = 1 << 22;    // so many more that copies of the operands cost little
 
-int64_t usable_threads() { return in_parallel_region() ? 1 : num_threads(); }
-
 int64_t quotient_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // A result in `rows` times `columns` parts.

@@ -34,7 +34,7 @@ const SoftmaxLoops<double>& loops() {
 // results are the same for any width.
 int64_t tile_columns(const SoftmaxShape& shape, bool is_converted) {
   if (is_converted) return std::min(shape.inner, kFewestColumns);
-  const int64_t threads = in_parallel_region() ? 1 : num_threads();
+  const int64_t threads = usable_threads();
   const int64_t parts = threads == 1 ? 1 : (2 * threads + shape.outer - 1) / shape.outer;
   const int64_t width = (shape.inner + parts - 1) / parts;
   return std::min(
