@@ -9,8 +9,6 @@ namespace weft::detail {
 namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
-// Below this, rounding to huge pages would waste more than faults cost.
-constexpr size_t kHugeBlock = 4 * kHugePage;
 
 #if defined(WEFT_ASAN) || defined(WEFT_TSAN)
 // Beyond this the sanitizers end the process instead of reporting a failure.
@@ -23,10 +21,11 @@ constexpr size_t kMostSystemBytes = SIZE_MAX;
 
 void* system_allocate(size_t bytes) noexcept {
   if (bytes > kMostSystemBytes) return nullptr;
-  bool is_huge = bytes >= kHugeBlock;
+  bool is_huge = bytes >= kHugePage;
   void* block = nullptr;
   if (posix_memalign(&block, is_huge ? kHugePage : kAlignment, bytes) != 0) return nullptr;
-  // First touch of a large block is several times faster with huge pages. Advice only: failure is harmless.
+  // First touch of a large block is several times faster with huge pages, and loops that walk over rows far
+  // apart find them without looking up a page for each. Advice only: failure is harmless.
   if (is_huge) madvise(block, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   return block;
 }
