@@ -4,8 +4,9 @@
 #include "ops/scalar/piecewise.h"
 
 // Single-precision functions that inline into loops: a call of a vector library for eight numbers costs more
-// than the polynomial. Coefficients are weighted minimax fits; `multiply_add` is fused where the instruction
-// set has it. Polynomials are split into halves (Estrin) because these loops wait for results, not for units.
+// than the polynomial. Coefficients that are written here are weighted minimax fits; `multiply_add` is fused
+// where the instruction set has it. Polynomials are split into halves (Estrin) because these loops wait for
+// results, not for units; those from tables are not, as the look-ups go on meanwhile.
 // Errors are measured over all floats by cpu_math_test.
 namespace weft::scalar {
 
@@ -104,8 +105,8 @@ template <typename T>
     constexpr int kFirst = -13;
     constexpr float kWidth = 0.30078125f;
     static constexpr auto kNormalCdf = fit_piecewise<6>(kFirst, kWidth, normal_cdf_of);
-    const T inside = evaluate(kNormalCdf, at_most(x, T(5.5)));  // the result is 1 from 5.26
-    const auto is_below = x < T((kFirst - 0.5f) * kWidth);
+    const T inside = evaluate(kNormalCdf, at_most(x, T(5.5)));  // the table has 1 from 5.26
+    const auto is_below = x < T((kFirst - 0.4f) * kWidth);  // a little inside: its edge may round outwards
     return any(is_below) ? where(is_below, normal_cdf_by_exp_f32(x), inside) : inside;
   } else {
     return normal_cdf_by_exp_f32(x);

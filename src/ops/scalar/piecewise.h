@@ -22,6 +22,7 @@ struct Piecewise {
 // Interpolates in the zeros of a Chebyshev polynomial, in double precision.
 template <int degree, typename F>
 consteval Piecewise<degree> fit_piecewise(int first, float width, F f) {
+  static_assert(degree % 2 == 0, "an odd number of points has one where t is 0");
   constexpr int kPoints = degree + 1;
   // 1 - x^2/2 + ...: to twelve digits up to pi.
   auto cosine = [](double x) {
@@ -59,13 +60,14 @@ consteval Piecewise<degree> fit_piecewise(int first, float width, F f) {
       for (int k = used - 1; k > 0; --k) sums[k] = sums[k - 1] - points[i] * sums[k];
       sums[0] = differences[i] - points[i] * sums[0];
     }
-    result.origins[n & 31] = static_cast<float>(origin);
-    for (int k = 0; k < used; ++k) result.coefficients[k + lowest][n & 31] = static_cast<float>(sums[k]);
+    const int place = n & (Piecewise<degree>::kIntervals - 1);
+    result.origins[place] = static_cast<float>(origin);
+    for (int k = 0; k < used; ++k) result.coefficients[k + lowest][place] = static_cast<float>(sums[k]);
   }
   return result;
 }
 
-// The value at x, which must lie in one of the intervals; any other number gives some number, and NaN a NaN.
+// The value at x, which must lie within the intervals: elsewhere it means nothing. NaN gives NaN.
 template <int degree, typename T>
 [[gnu::always_inline]] inline T evaluate(const Piecewise<degree>& f, T x) {
   // In a number of this size, the last bit counts ones: the sum ends in the number of the interval.
@@ -86,13 +88,14 @@ consteval double exp_of(double x) {
   for (int doubling = 0; doubling < 10; ++doubling) sum *= sum;
   return sum;
 }
-// The last interval of each is where single precision knows no number between the result and 1 but one.
+// In the last interval of each the result is 1 to within a unit in the last place; 1 itself lets what is made
+// of 1 - tanh(x)^2 vanish as it should.
 consteval double tanh_of(double x) {
   if (x > 8.81) return 1;
   const double e = exp_of(-2 * x);
   return (1 - e) / (1 + e);
 }
-// 1/2 + density * (x + x^3/3 + x^5/(3*5) + ...): good to 11 digits down to -4.
+// 1/2 + density * (x + x^3/3 + x^5/(3*5) + ...): good to 8 digits down to -4.
 consteval double normal_cdf_of(double x) {
   if (x > 5.26) return 1;
   double term = x, sum = x;
