@@ -1,8 +1,9 @@
 # Compiler, linker and cache settings shared by every target.
 find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths relative to the source tree: a second clone finds what the first one compiled. The sloppiness is what ccache
-  # asks for where headers are precompiled; no code of ours uses __TIME__ or a macro that changes what those mean.
+  # Paths relative to the source tree: a second clone finds what the first one compiled, but not with clang, whose
+  # precompiled headers name their folder. The sloppiness is what ccache asks for where headers are precompiled; no
+  # code of ours uses __TIME__ or a macro that changes what those mean.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
       CCACHE_SLOPPINESS=pch_defines,time_macros ${WEFT_CCACHE})
 endif()
