@@ -226,6 +226,11 @@ template <typename T, typename Isa>
 Pack<T, Isa> multiply_add(Pack<T, Isa> a, Pack<T, Isa> b, Pack<T, Isa> c) {
   return Isa::multiply_add(a.v, b.v, c.v);
 }
+// The same with one number in memory for all lanes of a, which is read again for each call.
+template <typename T, typename Isa>
+Pack<T, Isa> multiply_add_from(const T* a, Pack<T, Isa> b, Pack<T, Isa> c) {
+  return Isa::multiply_add_from(a, b.v, c.v);
+}
 
 // x * 2^n for integral n from -252 to 254, in two steps: 2^n itself may not be a float.
 template <typename Isa>

@@ -53,9 +53,10 @@ struct ProductPart {
 // How far a block of the inner dimension goes, by that dimension alone: a panel of b with so many rows stays
 // in the nearest caches while the rows of a pass by. Blocks are of nearly equal length.
 template <typename T>
+inline constexpr int64_t kLongestBlock = 2048 / sizeof(T);
+template <typename T>
 int64_t depth_of_blocks(int64_t k) {
-  constexpr int64_t kLongest = 2048 / sizeof(T);
-  const int64_t blocks = (k + kLongest - 1) / kLongest;
+  const int64_t blocks = (k + kLongestBlock<T> - 1) / kLongestBlock<T>;
   return (k + blocks - 1) / blocks;
 }
 // So many rows of a, that deep, take half of a second-level cache.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -39,9 +40,19 @@ struct ProductOf {
   // line of the next one to come from the last level.
   static constexpr bool kLooksAhead = sizeof(P) > 32;
   static constexpr int64_t kAhead = 16 / sizeof(T);  // elements of the next panel asked for with each term
-  // What the compiler knows of the steps: nothing; that the rows of a are interleaved copies; that the panel
-  // is a copy, too.
-  enum class Steps { kAny, kInterleaved, kPacked };
+  // What the compiler knows of where the rows of a lie: nothing; that they are interleaved, kRows elements a
+  // term; that they are kRowDistance apart.
+  enum class Lie { kAny, kInterleaved, kApart };
+  // Copies of contiguous rows lie so far apart: not a power of two, or they would push each other out of the
+  // first-level cache.
+  static constexpr int64_t kRowDistance = kLongestBlock<T> + 64 / static_cast<int64_t>(sizeof(T));
+  // Whether a multiplication can read its factor from memory without a place in a register. Then rows at a
+  // distance that the compiler knows need a third fewer instructions: their addresses are parts of these.
+  static constexpr bool kReadsFactors = Isa::kReadsFactors;
+  // Two rows of three read their factor once for each pack; all rows would wait for the ways to memory.
+  static constexpr Lie kApart = kReadsFactors ? Lie::kApart : Lie::kAny;
+  template <Lie lie, size_t r>
+  static constexpr bool kReadsTwice = kReadsFactors && lie == Lie::kApart && r % 3 != 0;
   // Where sums go: c = alpha * sums + beta * addend.
   struct Target {
     T alpha, beta;
@@ -109,18 +120,24 @@ struct ProductOf {
       x[0] = multiply_add(factor, first, x[0]);
       if constexpr (packs == 2) x[1] = multiply_add(factor, second, x[1]);
     }
+    void add_from(const T* factor, P first, P second) {
+      x[0] = multiply_add_from(factor, first, x[0]);
+      if constexpr (packs == 2) x[1] = multiply_add_from(factor, second, x[1]);
+    }
   };
 
   // A tile, then the ones below it, `groups` in all, against the same panel: what is the same for all of them
-  // is computed once, which counts where the inner dimension is short. Only stores: c = sums. Copies: the
-  // panel goes to its copy on the way, which costs less than a pass over it of its own. Looks ahead: asks for
-  // the next panel.
-  template <int packs, Steps steps, bool only_stores, bool copies, bool looks_ahead = false, size_t... r>
+  // is computed once, which counts where the inner dimension is short. Packed: the panel is a copy. Only
+  // stores: c = sums. Copies: the panel goes to its copy on the way, which costs less than a pass over it of
+  // its own. Looks ahead: asks for the next panel.
+  template <int packs, Lie lie, bool is_packed, bool only_stores, bool copies, bool looks_ahead = false,
+            size_t... r>
   static void tile(int64_t groups, int64_t depth, const Rows& a, const Panel& b, const Target& to,
                    std::index_sequence<r...>) {
     constexpr size_t kHeight = sizeof...(r);
-    const int64_t row = steps != Steps::kAny ? 1 : a.row, step = steps != Steps::kAny ? kRows : a.step;
-    const int64_t b_step = steps == Steps::kPacked ? kColumns : b.step, c_row = to.c_row;
+    const int64_t row = lie == Lie::kInterleaved ? 1 : lie == Lie::kApart ? kRowDistance : a.row;
+    const int64_t step = lie == Lie::kInterleaved ? kRows : lie == Lie::kApart ? 1 : a.step;
+    const int64_t b_step = is_packed ? kColumns : b.step, c_row = to.c_row;
     const MatrixView<T> addend = to.addend;
     const P alpha(to.alpha), beta(to.beta);
     const int64_t together = terms_together(depth);
@@ -131,14 +148,19 @@ struct ProductOf {
     for (int64_t group = 0; group < groups; ++group) {
       Sums<packs> sums[kHeight];
       (sums[r].clear(), ...);
-      constexpr bool kIsTwelve = kHeight == 12 && steps == Steps::kAny;
+      constexpr bool kIsTwelve = kHeight == 12 && lie == Lie::kAny;
       std::conditional_t<kIsTwelve, WalkOfTwelve, Walk> rows(group_data, row);
       const T* columns = b.data;
       auto add_term = [&](int64_t p) __attribute__((always_inline)) {
         const P first = P::load(columns), second = packs == 2 ? P::load(columns + kLanes) : first;
         if constexpr (looks_ahead) __builtin_prefetch(next);
         if constexpr (copies) store_both(first, second, b.copy + p * kColumns);
-        (sums[r].add(P(*rows.template row<r>()), first, second), ...);
+        (
+            [&]() __attribute__((always_inline)) {
+              if constexpr (kReadsTwice<lie, r>) sums[r].add_from(rows.template row<r>(), first, second);
+              else sums[r].add(P(*rows.template row<r>()), first, second);
+            }(),
+            ...);
         columns += b_step;
         if constexpr (looks_ahead) next += kAhead;
         rows.advance(step);
@@ -220,24 +242,29 @@ struct ProductOf {
   static void tiles_below(int64_t rows, int64_t depth, Rows a, Panel b, Target to) {
     constexpr auto kWhole = std::make_index_sequence<kRows>();
     const bool is_interleaved = a.row == 1 && a.step == kRows;
+    const bool is_apart = kReadsFactors && a.row == kRowDistance && a.step == 1;
     int64_t groups = rows / kRows;
     if constexpr (packs == 2)
       if (b.copy && groups > 0) {
-        if (is_interleaved) tile<2, Steps::kInterleaved, only_stores, true>(1, depth, a, b, to, kWhole);
-        else tile<2, Steps::kAny, only_stores, true>(1, depth, a, b, to, kWhole);
+        if (is_interleaved) tile<2, Lie::kInterleaved, false, only_stores, true>(1, depth, a, b, to, kWhole);
+        else if (is_apart) tile<2, kApart, false, only_stores, true>(1, depth, a, b, to, kWhole);
+        else tile<2, Lie::kAny, false, only_stores, true>(1, depth, a, b, to, kWhole);
         b = {b.copy, kColumns};
         a.data += a.group;
         to = to.below(kRows);
         --groups;
       }
     if (groups > 0) {
-      if (is_interleaved && b.step == kColumns)
-        tile<packs, Steps::kPacked, only_stores, false>(groups, depth, a, b, to, kWhole);
+      const bool is_packed = b.step == kColumns;
+      if (is_interleaved && is_packed)
+        tile<packs, Lie::kInterleaved, true, only_stores, false>(groups, depth, a, b, to, kWhole);
       else if (is_interleaved)
-        tile<packs, Steps::kInterleaved, only_stores, false>(groups, depth, a, b, to, kWhole);
-      else if (kLooksAhead && b.next)
-        tile<packs, Steps::kAny, only_stores, false, kLooksAhead>(groups, depth, a, b, to, kWhole);
-      else tile<packs, Steps::kAny, only_stores, false>(groups, depth, a, b, to, kWhole);
+        tile<packs, Lie::kInterleaved, false, only_stores, false>(groups, depth, a, b, to, kWhole);
+      else if (is_apart && is_packed && b.next)
+        tile<packs, kApart, true, only_stores, false, kLooksAhead>(groups, depth, a, b, to, kWhole);
+      else if (is_apart && is_packed)
+        tile<packs, kApart, true, only_stores, false>(groups, depth, a, b, to, kWhole);
+      else tile<packs, Lie::kAny, false, only_stores, false>(groups, depth, a, b, to, kWhole);
     }
     a.data += groups * a.group;
     to = to.below(groups * kRows);
@@ -254,7 +281,9 @@ struct ProductOf {
   template <int packs, bool only_stores, size_t... less_one>
   static void short_tile(int64_t rows, int64_t depth, const Rows& a, const Panel& b, const Target& to,
                          std::index_sequence<less_one...>) {
-    auto run = [&](auto height) { tile<packs, Steps::kAny, only_stores, false>(1, depth, a, b, to, height); };
+    auto run = [&](auto height) {
+      tile<packs, Lie::kAny, false, only_stores, false>(1, depth, a, b, to, height);
+    };
     ((rows == less_one + 1 ? run(std::make_index_sequence<less_one + 1>()) : void()), ...);
   }
   // Fewer columns than the tile has, or an addend with gaps: through copies, so that all elements are
@@ -274,12 +303,15 @@ struct ProductOf {
 
   // --- copies of the operands into the order in which tiles read them ------------------------------------
 
+  static int64_t distance_of_copies(int64_t depth) { return kReadsFactors ? kRowDistance : depth; }
+
   // Contiguous rows are copied as they are, others by groups of kRows, element by element; the last group may
   // have fewer rows.
   static Rows copy_rows(const MatrixView<T>& a, int64_t rows, int64_t depth, T* to) {
     if (a.column_stride == 1) {
-      for (int64_t r = 0; r < rows; ++r) std::copy_n(a.at(r, 0), depth, to + r * depth);
-      return {to, depth, 1, kRows * depth};
+      const int64_t distance = distance_of_copies(depth);
+      for (int64_t r = 0; r < rows; ++r) std::copy_n(a.at(r, 0), depth, to + r * distance);
+      return {to, distance, 1, kRows * distance};
     }
     int64_t copied = 0;
     if (a.row_stride == 1) {
@@ -393,14 +425,20 @@ struct ProductOf {
     block(product, part, p, depth, Panels::kCopied, panels);
   }
 
+  // Rows that follow each other are copied for as many columns as make up for it with addresses that the
+  // compiler knows.
+  static constexpr int64_t kColumnsThatPay = kReadsFactors ? 384 : std::numeric_limits<int64_t>::max();
+
   // The terms p to p + depth of a block of c.
   static void block(const Product<T>& product, const ProductPart& part, int64_t p, int64_t depth,
                     Panels panels, T* b_copy) {
     const MatrixView<T>&a = product.a, &b = product.b;
     // A copy is worth its while where it is read several times.
-    const bool lies_as_copied = a.column_stride == 1 && a.row_stride == depth;
-    const bool copies_a = part.columns > 3 * kColumns && !lies_as_copied;
-    Scratch a_copy(copies_a ? rounded_up(part.rows, kRows) * depth * static_cast<int64_t>(sizeof(T)) : 0);
+    const bool lies_well = a.column_stride == 1 && a.row_stride == depth;
+    const bool copies_a = part.columns > (lies_well ? kColumnsThatPay : 3 * kColumns);
+    const int64_t row_of_copy = a.column_stride == 1 ? distance_of_copies(depth) : depth;
+    Scratch a_copy(copies_a ? rounded_up(part.rows, kRows) * row_of_copy * static_cast<int64_t>(sizeof(T))
+                            : 0);
     const int64_t last_column = part.column + part.columns;
     auto panel_at = [&](int64_t column, bool by_whole_tiles) -> Panel {
       if (panels == Panels::kCopied) {
