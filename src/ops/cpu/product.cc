@@ -1,5 +1,7 @@
 #include "ops/cpu/product.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "ops/cpu/isa.h"
@@ -26,6 +28,17 @@ const ProductLoops<double>& loops() {
 
 constexpr double kThreadWork = 1 << 17;  // multiplications that are worth waking a thread
 constexpr double kPartWork = 1 << 22;    // so many more that copies of the operands cost little
+
+// So many rows of a, that deep, take half of a second-level cache.
+template <typename T>
+int64_t rows_of_blocks(int64_t depth) {
+  static const int64_t cache = [] {
+    constexpr long kUsual = 512 * 1024;
+    const long size = sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 or -1: not known
+    return size > 0 ? size : kUsual;
+  }();
+  return std::max<int64_t>(cache / 2 / (static_cast<int64_t>(sizeof(T)) * depth), 1);
+}
 
 int64_t quotient_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

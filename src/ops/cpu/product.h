@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 // Matrix products of f32 and f64 in memory. In which order the terms of an element are added follows from the
@@ -58,11 +57,6 @@ template <typename T>
 int64_t depth_of_blocks(int64_t k) {
   const int64_t blocks = (k + kLongestBlock<T> - 1) / kLongestBlock<T>;
   return (k + blocks - 1) / blocks;
-}
-// So many rows of a, that deep, take half of a second-level cache.
-template <typename T>
-int64_t rows_of_blocks(int64_t depth) {
-  return std::max<int64_t>(256 * 1024 / (static_cast<int64_t>(sizeof(T)) * depth), 1);
 }
 inline constexpr int64_t kBlockColumns = 2048;  // of b: they stay in the last-level cache
 
