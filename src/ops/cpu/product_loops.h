@@ -52,7 +52,7 @@ struct ProductOf {
   // Two rows of three read their factor once for each pack; all rows would wait for the ways to memory.
   static constexpr Lie kApart = kReadsFactors ? Lie::kApart : Lie::kAny;
   template <Lie lie, size_t r>
-  static constexpr bool kReadsTwice = kReadsFactors && lie == Lie::kApart && r % 3 != 0;
+  static constexpr bool kReadsTwice = kReadsFactors && lie != Lie::kAny && r % 3 != 0;
   // Where sums go: c = alpha * sums + beta * addend.
   struct Target {
     T alpha, beta;
