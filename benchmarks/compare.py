@@ -12,6 +12,7 @@ import sys
 SAMPLE_SECONDS = 0.006  # what one answer should take, at least
 CASE_SECONDS = 1.2  # what one case may take of each process, but for FEWEST_ROUNDS
 FEWEST_ROUNDS, MOST_ROUNDS = 3, 120
+PATIENCE = 4  # a case that seems to miss its goal takes so much longer: other work may have hit one process only
 FEWEST_OWN_ROUNDS = 8
 
 # Rows made of two others: what one takes beyond the other.
@@ -107,27 +108,52 @@ def repeats(server, name):
         times = max(2 * times, int(times * SAMPLE_SECONDS / max(taken, 1e-9)))
 
 
-def compare(servers, counts):
+def compare(servers, counts, meets_goals):
     """The times of cases in both processes, taken in turns. `counts` says how many runs of each take equally long, and
-    the last is the longest: short samples would be lucky more often."""
+    the last is the longest: short samples would be lucky more often. Times that miss their goals are measured longer, in
+    both processes."""
     longest = list(counts)[-1]
     times = [{name: base * count for name, count in counts.items()} for base in (repeats(s, longest) for s in servers)]
     samples = [{name: [] for name in counts} for _ in servers]
     spent = [0.0 for _ in servers]
-    while len(samples[0][longest]) < MOST_ROUNDS and (
-        max(spent) < CASE_SECONDS or len(samples[0][longest]) < FEWEST_ROUNDS
-    ):
-        for name in counts:
-            for i, server in enumerate(servers):
-                samples[i][name].append(server.run(name, times[i][name]))
-                spent[i] += samples[i][name][-1] * times[i][name] / 1e9
-    return {name: [best_quarter(s[name]) for s in samples] for name in counts}
+
+    def times_so_far():
+        return {name: [best_quarter(s[name]) for s in samples] for name in counts}
+
+    def is_enough(patience):
+        rounds = len(samples[0][longest])
+        return rounds >= patience * MOST_ROUNDS or (max(spent) >= patience * CASE_SECONDS and rounds >= FEWEST_ROUNDS)
+
+    def sample(patience):
+        while not is_enough(patience):
+            for name in counts:
+                for i, server in enumerate(servers):
+                    samples[i][name].append(server.run(name, times[i][name]))
+                    spent[i] += samples[i][name][-1] * times[i][name] / 1e9
+
+    sample(1)
+    if not meets_goals(times_so_far()):
+        sample(PATIENCE)  # to the end, not until luck turns
+    return times_so_far()
+
+
+def growth_of(name):
+    """The rule of a growth that a case is one of two sizes of."""
+    return next((rule for rule in GROWTH.values() if name in (rule["small"], rule["large"])), None)
 
 
 def compared_with(name):
     """The cases that take turns with one, and their counts: a growth is of times that were measured together."""
-    rule = next((rule for rule in GROWTH.values() if name in (rule["small"], rule["large"])), None)
+    rule = growth_of(name)
     return {rule["small"]: rule["sizes"], rule["large"]: 1} if rule else {name: 1}
+
+
+def meets_goals(times, goals):
+    """Whether the times of cases that were measured together meet the goals of all; 0 is no goal."""
+    rule = growth_of(next(iter(times)))
+    if rule and times[rule["large"]][0] > rule["goal"] * rule["sizes"] * times[rule["small"]][0]:
+        return False
+    return all(goals[name] == 0 or weft <= goals[name] * peer for name, (weft, peer) in times.items())
 
 
 def measure(server, times):
@@ -247,7 +273,7 @@ def main():
         times = {}
         for name in chosen:
             if name not in times:
-                times.update(compare(servers, compared_with(name)))
+                times.update(compare(servers, compared_with(name), lambda times: meets_goals(times, cases)))
             weft, peer = times[name]
             if cases[name] == 0:  # part of another row
                 parts[name, threads] = weft, peer

@@ -39,6 +39,9 @@ list(REMOVE_ITEM WEFT_SOURCES ${WEFT_ISA_SOURCES})
 add_library(weft ${WEFT_SOURCES} ${WEFT_GENERATED_SOURCES})
 add_dependencies(weft weft-generated)
 weft_precompile(weft)
+if(WEFT_COMPILE_TOGETHER)
+  weft_compile_together(weft 6)
+endif()
 
 # weft_kernels(NAME LEVEL OPTION...): the files of ops/cpu/isa, compiled for an instruction set. LEVEL is its IsaLevel.
 function(weft_kernels name level)

@@ -15,6 +15,10 @@ endif()
 add_compile_options(-Wall -Wextra -Werror -ffp-contract=off -fno-omit-frame-pointer)
 # Designated initialisers leave out what has a default.
 add_compile_options(-Wno-missing-field-initializers)
+# g++ looks for garbage each time its heap has doubled, a tenth of its time; up to 1 GiB it need not.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options("SHELL:--param ggc-min-heapsize=1048576")
+endif()
 # libstdc++ 12 builds std::stable_sort from a function that C++17 deprecates, and clang blames the caller.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_compile_options(-Wno-deprecated-declarations)

@@ -3,7 +3,7 @@
 namespace weft {
 namespace {
 
-thread_local RandomScope* innermost = nullptr;
+thread_local RandomScope* innermost_random = nullptr;
 
 }  // namespace
 
@@ -45,17 +45,19 @@ Generator& default_generator() {
 void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
 
 RandomScope::RandomScope(const RandomStream& stream)
-    : next_(stream), outer_(std::exchange(innermost, this)) {}
-RandomScope::~RandomScope() { innermost = outer_; }
-bool RandomScope::is_open() { return innermost != nullptr; }
+    : next_(stream), outer_(std::exchange(innermost_random, this)) {}
+RandomScope::~RandomScope() { innermost_random = outer_; }
+bool RandomScope::is_open() { return innermost_random != nullptr; }
 
 RandomStream reserve_random(uint64_t blocks) {
-  if (!innermost) return default_generator().reserve(blocks);
-  RandomStream stream = innermost->next_;
-  innermost->next_.offset += blocks;
+  if (!innermost_random) return default_generator().reserve(blocks);
+  RandomStream stream = innermost_random->next_;
+  innermost_random->next_.offset += blocks;
   return stream;
 }
 
-RandomStream next_random() { return innermost ? innermost->next_ : default_generator().reserve(0); }
+RandomStream next_random() {
+  return innermost_random ? innermost_random->next_ : default_generator().reserve(0);
+}
 
 }  // namespace weft

@@ -9,11 +9,11 @@
 namespace weft {
 namespace {
 
-thread_local SymbolicTracer* active = nullptr;
+thread_local SymbolicTracer* active_tracer = nullptr;
 
 }  // namespace
 
-SymbolicTracer* SymbolicTracer::current() noexcept { return active; }
+SymbolicTracer* SymbolicTracer::current() noexcept { return active_tracer; }
 
 SymbolicTracer::SymbolicTracer(const SymbolicTraceOptions& options, const nn::Module* root)
     : GraphWriter(root), options_(options) {
@@ -24,14 +24,15 @@ SymbolicTracer::Scope::Scope(SymbolicTracer& tracer)
     : recorder_(tracer, Recorder::Position::kUpper), modules_(&tracer) {
   saved_watcher_ = std::exchange(weft::detail::tensor_watcher, &tracer);
   saved_rank_question_ = std::exchange(weft::detail::has_unknown_rank, [](const TensorImpl& tensor) {
-    return active && active->is_listening() && active->node_of(tensor) && !active->knows_shape(tensor);
+    return active_tracer && active_tracer->is_listening() && active_tracer->node_of(tensor) &&
+           !active_tracer->knows_shape(tensor);
   });
-  outer_ = std::exchange(active, &tracer);
+  outer_ = std::exchange(active_tracer, &tracer);
 }
 SymbolicTracer::Scope::~Scope() {
   weft::detail::tensor_watcher = saved_watcher_;
   weft::detail::has_unknown_rank = saved_rank_question_;
-  active = outer_;
+  active_tracer = outer_;
 }
 
 // --- stand-ins -------------------------------------------------------------------------------------------
@@ -260,7 +261,7 @@ Value SymbolicTracer::handle(const nn::ModuleCall& call) {
 
 bool SymbolicTracer::is_listening() const {
   const LayerState& state = layer_state();
-  return active == this && (state.active & state.mask & layer::kRecorderUpper);
+  return active_tracer == this && (state.active & state.mask & layer::kRecorderUpper);
 }
 
 SymIntSpan SymbolicTracer::sizes(const TensorImpl& tensor) {

@@ -11,11 +11,11 @@
 namespace weft {
 namespace {
 
-thread_local TraceRecorder* active = nullptr;
+thread_local TraceRecorder* active_recorder = nullptr;
 
 }  // namespace
 
-TraceRecorder* TraceRecorder::current() noexcept { return active; }
+TraceRecorder* TraceRecorder::current() noexcept { return active_recorder; }
 
 TraceRecorder::TraceRecorder(const TraceOptions& options, const nn::Module* root)
     : GraphWriter(root),
@@ -32,11 +32,11 @@ TraceRecorder::~TraceRecorder() {
 TraceRecorder::Scope::Scope(TraceRecorder& recorder)
     : recorder_(recorder, Recorder::Position::kUpper), modules_(&recorder), conversions_(&recorder) {
   saved_watcher_ = std::exchange(weft::detail::tensor_watcher, &recorder);
-  active = &recorder;
+  active_recorder = &recorder;
 }
 TraceRecorder::Scope::~Scope() {
   weft::detail::tensor_watcher = saved_watcher_;
-  active = nullptr;
+  active_recorder = nullptr;
 }
 
 // --- inputs and constants --------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ void TraceRecorder::annotate(Node& node, const Value& result) {
 
 bool TraceRecorder::is_listening() const {
   const LayerState& state = layer_state();
-  return active == this && (state.active & state.mask & layer::kRecorderUpper);
+  return active_recorder == this && (state.active & state.mask & layer::kRecorderUpper);
 }
 
 void TraceRecorder::watch(const Value& value) {

@@ -307,7 +307,7 @@ bool Value::operator==(const Value& other) const {
 namespace {
 
 // Python's repr: the shortest text that reads back, always with a point or an exponent.
-std::string real_text(double v) {
+std::string real_repr(double v) {
   if (std::isnan(v)) return "nan";  // whatever its sign
   std::string text = fmt::format("{}", v);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
@@ -363,7 +363,7 @@ std::string Value::to_string() const {
     case Kind::kInt:
       return fmt::format("{}", payload_.integer);
     case Kind::kDouble:
-      return real_text(payload_.real);
+      return real_repr(payload_.real);
     case Kind::kDType:
       return std::string(dtype_name(to_dtype()));
     case Kind::kDevice:

@@ -54,7 +54,7 @@ void check(bool is_right, fmt::format_string<A...> text, A&&... args) {
   if (!is_right) throw FormatError("traced_inputs: " + fmt::format(text, std::forward<A>(args)...));
 }
 
-std::vector<int64_t> read_numbers(const Json& array) {
+std::vector<int64_t> read_integers(const Json& array) {
   std::vector<int64_t> values;
   for (const Json& value : array.as_array()) {
     values.push_back(value.as_int());
@@ -92,8 +92,8 @@ Value read_tensor(const Json& note) {
   const std::string& name = note.at("dtype").as_string();
   const std::optional<DType> dtype = dtype_from_name(name);
   check(dtype.has_value(), "\"{}\" is no dtype", name);
-  const std::vector<int64_t> sizes = read_numbers(note.at("sizes"));
-  const std::vector<int64_t> strides = read_numbers(note.at("strides"));
+  const std::vector<int64_t> sizes = read_integers(note.at("sizes"));
+  const std::vector<int64_t> strides = read_integers(note.at("strides"));
   check_extent(sizes, strides);
   FakeMode without_data;
   Tensor tensor = empty_strided(SymInts(sizes.begin(), sizes.end()), SymInts(strides.begin(), strides.end()),

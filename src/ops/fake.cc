@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-thread_local FakeMode* innermost = nullptr;
+thread_local FakeMode* innermost_fake = nullptr;
 
 TensorSpec spec_of(const Tensor& t) {
   return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())};
@@ -90,17 +90,17 @@ void refuse_real_tensors(const Operator& op, Args args) {
 }  // namespace
 
 FakeMode::FakeMode(FakeOptions options)
-    : options_(std::move(options)), outer_(innermost), was_active_(layer_state().active & layer::kFake) {
-  innermost = this;
+    : options_(std::move(options)), outer_(innermost_fake), was_active_(layer_state().active & layer::kFake) {
+  innermost_fake = this;
   layer_state().active |= layer::kFake;
 }
 
 FakeMode::~FakeMode() {
-  innermost = outer_;
+  innermost_fake = outer_;
   if (!was_active_) layer_state().active &= ~layer::kFake;
 }
 
-FakeMode* FakeMode::current() { return innermost; }
+FakeMode* FakeMode::current() { return innermost_fake; }
 
 namespace {
 

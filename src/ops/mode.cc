@@ -3,10 +3,10 @@
 namespace weft {
 namespace {
 
-thread_local ModeScope* innermost = nullptr;
+thread_local ModeScope* innermost_mode = nullptr;
 
 void show_active(ModeScope* scope) {
-  innermost = scope;
+  innermost_mode = scope;
   uint32_t& active = layer_state().active;
   active = scope ? active | layer::kModes : active & ~layer::kModes;
 }
@@ -14,7 +14,7 @@ void show_active(ModeScope* scope) {
 // Makes `scope` the innermost mode for a while.
 class Innermost {
  public:
-  explicit Innermost(ModeScope* scope) : saved_(innermost) { show_active(scope); }
+  explicit Innermost(ModeScope* scope) : saved_(innermost_mode) { show_active(scope); }
   ~Innermost() { show_active(saved_); }
 
  private:
@@ -23,11 +23,11 @@ class Innermost {
 
 }  // namespace
 
-ModeScope::ModeScope(Mode& mode) : mode_(mode), outer_(innermost) { show_active(this); }
+ModeScope::ModeScope(Mode& mode) : mode_(mode), outer_(innermost_mode) { show_active(this); }
 ModeScope::~ModeScope() { show_active(outer_); }
 
 Value layers::modes(const Operator& op, Args args) {
-  ModeScope* current = innermost;
+  ModeScope* current = innermost_mode;
   Innermost without(current->outer_);
   MaskScope mask(layer::at_and_below(layer::kModes));
   return current->mode_.handle(op, args);

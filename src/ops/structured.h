@@ -32,7 +32,7 @@ enum class OutType : uint8_t { kConverted, kExact };
 void check_out_type(OutType rule, const TensorSpec& spec, const Tensor& out);
 // Whether several elements of an in-place target may share memory (an expanded tensor): they may where the
 // kernel writes one value, or writes without reading.
-enum class Target : uint8_t { kDistinct, kMayRepeat };
+enum class Elements : uint8_t { kDistinct, kMayRepeat };
 // An error when two elements of `written` share memory, or when `written` and `read` overlap in part.
 void check_overlap(const Tensor& written, const Tensor& read);
 void check_no_internal_overlap(const Tensor& written);
@@ -82,13 +82,13 @@ bool requires_grad(const T& argument) {
   return false;
 }
 
-template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, Target repeats,
+template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, Elements elements,
           typename Signature = decltype(meta)>
 struct Forms;
 
 // One result.
-template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, Target repeats, typename... A>
-struct Forms<meta, into, aliasing_is_safe, out_type, repeats, TensorSpec (*)(A...)> {
+template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, Elements elements, typename... A>
+struct Forms<meta, into, aliasing_is_safe, out_type, elements, TensorSpec (*)(A...)> {
   static Tensor functional(A... args) {
     Tensor out = allocate(meta(args...));
     into(args..., out);
@@ -106,7 +106,7 @@ struct Forms<meta, into, aliasing_is_safe, out_type, repeats, TensorSpec (*)(A..
     const Tensor& self = std::get<0>(std::tie(args...));
     TensorSpec spec = meta(args...);
     check_inplace(spec, self);
-    if constexpr (repeats == Target::kDistinct) check_no_internal_overlap(self);
+    if constexpr (elements == Elements::kDistinct) check_no_internal_overlap(self);
     (check_against<check_overlap>(self, args), ...);
     write(spec, self, args...);
     return self;
@@ -135,9 +135,9 @@ template <typename S>
 using TensorOf = Tensor;
 
 // Several results.
-template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, Target repeats, typename... S,
+template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, Elements elements, typename... S,
           typename... A>
-struct Forms<meta, into, aliasing_is_safe, out_type, repeats, std::tuple<S...> (*)(A...)> {
+struct Forms<meta, into, aliasing_is_safe, out_type, elements, std::tuple<S...> (*)(A...)> {
   using Results = std::tuple<TensorOf<S>...>;
   static Results functional(A... args) {
     return std::apply(
@@ -315,7 +315,7 @@ constexpr KernelSet view_kernels() {
 // The out= form that `structured` gives, for those that first look at their arguments or change them.
 template <auto meta, auto into, bool aliasing_is_safe = false>
 using StructuredForms =
-    structured_detail::Forms<+meta, +into, aliasing_is_safe, OutType::kConverted, Target::kDistinct>;
+    structured_detail::Forms<+meta, +into, aliasing_is_safe, OutType::kConverted, Elements::kDistinct>;
 
 // All forms of an operator that is made of other operators.
 template <auto fn, OutType out_type = OutType::kConverted>
@@ -331,14 +331,14 @@ constexpr KernelSet composite_exact() {
 // All forms from a meta function and a kernel `void into(args..., const Tensor& out...)`. `aliasing_is_safe`:
 // the kernel may write over an input that it reads in the same place (pointwise ones may).
 template <auto meta, auto into, bool aliasing_is_safe = false, OutType out_type = OutType::kConverted,
-          Target repeats = Target::kDistinct>
+          Elements elements = Elements::kDistinct>
 constexpr KernelSet structured() {
-  return structured_detail::Forms<+meta, +into, aliasing_is_safe, out_type, repeats>::set();
+  return structured_detail::Forms<+meta, +into, aliasing_is_safe, out_type, elements>::set();
 }
 // The same where an out= tensor must have the result's own type.
-template <auto meta, auto into, bool aliasing_is_safe = false, Target repeats = Target::kDistinct>
+template <auto meta, auto into, bool aliasing_is_safe = false, Elements elements = Elements::kDistinct>
 constexpr KernelSet structured_exact() {
-  return structured<meta, into, aliasing_is_safe, OutType::kExact, repeats>();
+  return structured<meta, into, aliasing_is_safe, OutType::kExact, elements>();
 }
 
 // The forms `set` with an out= form, or an in-place form, of their own.
@@ -356,8 +356,9 @@ constexpr KernelSet with_inplace(KernelSet set) {
 // The same where an out= tensor that lies in the memory of one of the first `checked` arguments is refused.
 template <auto meta, auto into, OutType out_type, size_t checked = 64>
 constexpr KernelSet structured_apart() {
-  return structured_detail::Apart<structured_detail::Forms<+meta, +into, false, out_type, Target::kDistinct>,
-                                  checked, decltype(+meta)>::set();
+  return structured_detail::Apart<
+      structured_detail::Forms<+meta, +into, false, out_type, Elements::kDistinct>, checked,
+      decltype(+meta)>::set();
 }
 
 // All forms from a kernel that returns its result.

@@ -14,7 +14,7 @@ const Expr* decided(ExprPool& pool, const ValueRange& truth) {
   return truth.is_point() ? pool.boolean(truth.lo != 0) : nullptr;
 }
 
-const Expr* comparison(ExprPool& pool, Kind kind, const Expr* p) {
+const Expr* comparison_node(ExprPool& pool, Kind kind, const Expr* p) {
   return pool.make(kind, Type::kBool, std::array{p});
 }
 
@@ -27,10 +27,10 @@ const Expr* equality(ExprPool& pool, Kind kind, const Expr* expr) {
   int64_t g = content(p);
   if (p.constant % g != 0) return pool.boolean(!when_equal);
   if (p.terms[0].coefficient < 0) g = -g;
-  if (g == 1) return comparison(pool, kind, expr);
+  if (g == 1) return comparison_node(pool, kind, expr);
   p.constant /= g;
   for (Term& term : p.terms) term.coefficient /= g;
-  return comparison(pool, kind, make(pool, p));
+  return comparison_node(pool, kind, make(pool, p));
 }
 
 // p < 0 or p <= 0, divided by the common divisor and tightened to the integers.
@@ -40,12 +40,12 @@ const Expr* inequality(ExprPool& pool, Kind kind, const Expr* expr) {
   if (const Expr* known = decided(pool, strict ? is_negative(range) : is_not_positive(range))) return known;
   Polynomial p = polynomial_of(expr);
   int64_t g = content(p);
-  if (g == 1) return comparison(pool, kind, expr);
+  if (g == 1) return comparison_node(pool, kind, expr);
   // g*X + c < 0  is  X < ceil(-c/g), that is X + floor(c/g) < 0;  g*X + c <= 0  is  X + ceil(c/g) <= 0.
   int64_t down = floor_divide(p.constant, g);
   p.constant = strict || p.constant % g == 0 ? down : down + 1;
   for (Term& term : p.terms) term.coefficient /= g;
-  return comparison(pool, kind, make(pool, p));
+  return comparison_node(pool, kind, make(pool, p));
 }
 
 const Expr* junction(ExprPool& pool, Kind kind, std::span<const Expr* const> args) {

@@ -23,7 +23,7 @@ bool is_commutative(Kind kind) {
   return kind == Kind::kFloatAdd || kind == Kind::kFloatMul || kind == Kind::kEq || kind == Kind::kNe;
 }
 
-const Expr* binary(ExprPool& pool, Kind kind, Type type, const Expr* a, const Expr* b) {
+const Expr* binary_node(ExprPool& pool, Kind kind, Type type, const Expr* a, const Expr* b) {
   if (is_commutative(kind) && b->id() < a->id()) std::swap(a, b);
   return make_or_fold(pool, kind, type, std::array{a, b});
 }
@@ -40,7 +40,7 @@ const Expr* int_true_div(ExprPool& pool, const Expr* a, const Expr* b) {
 }
 
 const Expr* float_op(ExprPool& pool, Kind kind, const Expr* a, const Expr* b) {
-  return binary(pool, kind, Type::kFloat, a, b);
+  return binary_node(pool, kind, Type::kFloat, a, b);
 }
 
 const Expr* float_sqrt(ExprPool& pool, const Expr* a) {
@@ -48,7 +48,7 @@ const Expr* float_sqrt(ExprPool& pool, const Expr* a) {
 }
 
 const Expr* float_compare(ExprPool& pool, Kind kind, const Expr* a, const Expr* b) {
-  return binary(pool, kind, Type::kBool, a, b);
+  return binary_node(pool, kind, Type::kBool, a, b);
 }
 
 const Expr* to_integer(ExprPool& pool, Kind kind, const Expr* a) {

@@ -39,7 +39,7 @@ std::optional<Number> add(const Expr& expr, const std::vector<Number>& args) {
   return narrow(sum);
 }
 
-std::optional<Number> multiply(const Expr& expr, const std::vector<Number>& args) {
+std::optional<Number> multiply_values(const Expr& expr, const std::vector<Number>& args) {
   int64_t product = 1;
   for (size_t i = 0; i < args.size(); ++i) {
     std::optional<Number> factor = raise(integer(args[i]), expr.coefficients()[i]);
@@ -118,7 +118,7 @@ std::optional<Number> apply_int(const Expr& expr, const std::vector<Number>& arg
     case Kind::kAdd:
       return add(expr, args);
     case Kind::kMul:
-      return multiply(expr, args);
+      return multiply_values(expr, args);
     case Kind::kFloorDiv:
     case Kind::kMod:
       return divide(integer(args[0]), integer(args[1]), expr.kind() == Kind::kMod);

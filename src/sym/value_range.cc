@@ -22,7 +22,7 @@ int64_t add_bounds(int64_t a, int64_t b, int64_t infinity) {
   return clamp(static_cast<__int128>(a) + b);
 }
 
-int64_t multiply(int64_t a, int64_t b) {
+int64_t multiply_bounds(int64_t a, int64_t b) {
   if (a == 0 || b == 0) return 0;
   if (is_infinite(a) || is_infinite(b)) return (a > 0) == (b > 0) ? kInf : kNegInf;
   return clamp(static_cast<__int128>(a) * b);
@@ -65,7 +65,7 @@ int64_t raise(int64_t base, int64_t exponent) {
   if (base == -1) return exponent % 2 == 0 ? 1 : -1;
   if (is_infinite(base) || exponent > 64) return base > 0 || exponent % 2 == 0 ? kInf : kNegInf;
   int64_t result = 1;
-  for (int64_t i = 0; i < exponent; ++i) result = multiply(result, base);
+  for (int64_t i = 0; i < exponent; ++i) result = multiply_bounds(result, base);
   return result;
 }
 
@@ -92,8 +92,8 @@ ValueRange operator+(const ValueRange& a, const ValueRange& b) {
 }
 
 ValueRange operator*(const ValueRange& a, const ValueRange& b) {
-  int64_t corners[] = {multiply(a.lo, b.lo), multiply(a.lo, b.hi), multiply(a.hi, b.lo),
-                       multiply(a.hi, b.hi)};
+  int64_t corners[] = {multiply_bounds(a.lo, b.lo), multiply_bounds(a.lo, b.hi), multiply_bounds(a.hi, b.lo),
+                       multiply_bounds(a.hi, b.hi)};
   auto [lo, hi] = std::minmax_element(std::begin(corners), std::end(corners));
   return {*lo, *hi};
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "support/expect_error.h"
+#include "support/sanitizers.h"
 
 namespace weft {
 namespace {
@@ -212,13 +213,7 @@ TEST(ParallelPool, RefusesToChangeTheThreadsFromABody) {
 
 // The parent of a forked child has threads and the child has none: it must neither hang nor crash.
 TEST(ParallelPool, AForkedChildMakesItsOwnThreadsAndExits) {
-#if defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "TSan does not start threads after a fork";
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "TSan does not start threads after a fork";
-#endif
-#endif
+  if (testing::kThreadSanitizer) GTEST_SKIP() << "TSan does not start threads after a fork";
   int before = num_threads();
   set_num_threads(3);
   EXPECT_EQ(blocks_of(0, 10, 4).size(), 3u);

@@ -169,7 +169,7 @@ TEST(MakeGraph, SeveralResultsAreItems) {
   EXPECT_THAT(g.code(), ::testing::Not(HasSubstr("getitem_1")));
 }
 
-struct Net : nn::Module {
+struct TrainedNet : nn::Module {
   nn::Linear fc = child("fc", nn::Linear(4, 3));
   nn::BatchNorm2d bn = child("bn", nn::BatchNorm2d(2));
   Tensor forward(const Tensor& x) { return relu(fc(x)); }
@@ -177,7 +177,7 @@ struct Net : nn::Module {
 };
 
 TEST(MakeGraph, NamesWhatAModuleOwns) {
-  Net net;
+  TrainedNet net;
   GraphModule g = make_graph(net)(randn({2, 4}));
   EXPECT_THAT(g.code(), HasSubstr("def forward(self, x_1):"));
   EXPECT_THAT(g.code(), HasSubstr("self.fc.weight"));
@@ -187,7 +187,7 @@ TEST(MakeGraph, NamesWhatAModuleOwns) {
 }
 
 TEST(MakeGraph, FakeTensorsNeedNoDataAndTouchNothing) {
-  Net net;
+  TrainedNet net;
   GraphModule g = make_graph(net, {.mode = CaptureMode::kFake})(randn({2, 4}));
   Tensor x = randn({7, 4});
   expect_equal(g(x), net(x));
@@ -200,7 +200,7 @@ TEST(MakeGraph, FakeTensorsNeedNoDataAndTouchNothing) {
 }
 
 TEST(MakeGraph, PreDispatchKeepsCompositesAndGradMode) {
-  Net net;
+  TrainedNet net;
   auto f = [&](const Tensor& x) {
     Tensor y = net(x);
     NoGrad no_grad;

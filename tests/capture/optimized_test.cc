@@ -26,7 +26,7 @@ Tensors list_of(const Value& result) {
   return all;
 }
 
-Tensors joined(Tensors a, const Tensors& b) {
+Tensors with_inputs(Tensors a, const Tensors& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
@@ -52,7 +52,7 @@ Outcome run(const TracedFunction& traced, const Tensors& inputs, unsigned wanted
   }
   outcome.results = list_of(traced.call(given));
   for (const Tensor& a : outcome.results)
-    for (const Tensor& b : joined(outcome.results, outcome.inputs))
+    for (const Tensor& b : with_inputs(outcome.results, outcome.inputs))
       outcome.sharing.push_back(a.storage() == b.storage());
   Tensor loss = zeros({}, kFloat64);
   for (size_t i = 0; i < outcome.results.size(); ++i)

@@ -16,7 +16,7 @@ using testing::expect_equal;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-struct Net : nn::Module {
+struct RetracedNet : nn::Module {
   nn::Sequential body = child("body", nn::Sequential(nn::Linear(4, 3), nn::ReLU()));
   nn::Linear fc = child("fcOut", nn::Linear(3, 2));
   Tensor scale = parameter("W", ones({2}));
@@ -25,7 +25,7 @@ struct Net : nn::Module {
 };
 
 TEST(Retrace, LayersStayCalls) {
-  Net net;
+  RetracedNet net;
   GraphModule first = symbolic_trace(net), again = symbolic_trace(first);
   EXPECT_EQ(first.code(), R"(
 
@@ -49,7 +49,7 @@ def forward(self, inX):
 }
 
 TEST(Retrace, LeafRuleOpensLayers) {
-  Net net;
+  RetracedNet net;
   auto no_leaf = [](const nn::ModuleState&, std::string_view) { return false; };
   GraphModule flat = symbolic_trace(symbolic_trace(net), {.is_leaf_module = no_leaf});
   for (const Node& node : flat.graph()) EXPECT_NE(node.kind(), NodeKind::kCallModule);
@@ -88,7 +88,7 @@ def forward(self, x, n = 2):
 }
 
 TEST(Retrace, GraphsInsideBecomeWhatTheyDo) {
-  Net net;
+  RetracedNet net;
   GraphModule inner = symbolic_trace(net);
   Graph graph =
       parse_code("def forward(self, x):\n    y = self.sub(inX = x)\n    z = y.neg()\n    return z\n");

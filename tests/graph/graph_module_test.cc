@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "graph/support/nodes.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
@@ -17,8 +18,8 @@ namespace {
 using ::testing::ElementsAre;
 using testing::expect_equal;
 
-Value v(Node& node) { return value_of(node); }
-const Operator& op(std::string_view name) { return operator_named(name); }
+using testing::op;
+using testing::v;
 
 struct Net : nn::Module {
   nn::Linear fc1 = child("fc1", nn::Linear(4, 3));

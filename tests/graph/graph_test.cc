@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "graph/support/nodes.h"
 #include "support/expect_error.h"
 #include "weft/core/from_data.h"
 
@@ -12,8 +13,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Value v(Node& node) { return value_of(node); }
-const Operator& op(std::string_view name) { return operator_named(name); }
+using testing::op;
+using testing::v;
 std::vector<std::string> names(const Graph& graph) {
   std::vector<std::string> all;
   for (const Node& node : graph) all.push_back(node.name());

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "graph/support/nodes.h"
 #include "support/expect_error.h"
 #include "support/random_graph.h"
 #include "support/round_trip.h"
@@ -17,8 +18,8 @@ namespace {
 using testing::expect_round_trips;
 using ::testing::HasSubstr;
 
-Value v(Node& node) { return value_of(node); }
-const Operator& op(std::string_view name) { return operator_named(name); }
+using testing::op;
+using testing::v;
 
 // --- both ways -------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/layout.h"
+#include "graph/support/nodes.h"
 #include "support/random_graph.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/operators.h"
@@ -14,8 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Value v(Node& node) { return value_of(node); }
-const Operator& op(std::string_view name) { return operator_named(name); }
+using testing::op;
+using testing::v;
 
 // What is wrong with a text as XML, or nothing. Knows elements, attributes in double quotes and the five
 // entities, which is what svg() writes.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/support/nodes.h"
 #include "support/expect_error.h"
 #include "weft/core/from_data.h"
 #include "weft/graph/compare.h"
@@ -22,8 +23,8 @@ constexpr double kInf = std::numeric_limits<double>::infinity(),
 
 using ::testing::HasSubstr;
 
-Value v(Node& node) { return value_of(node); }
-const Operator& op(std::string_view name) { return operator_named(name); }
+using testing::op;
+using testing::v;
 
 // What `return` is followed by in the code of a graph that returns the value.
 std::string code_of(const Value& value) {

@@ -25,7 +25,7 @@ using testing::ramp;
 using testing::values;
 using testing::vec;
 
-struct Counter : Mode {
+struct NameList : Mode {
   std::vector<std::string> names;
   Value handle(const Operator& op, Args args) override {
     names.emplace_back(op.name());
@@ -39,7 +39,7 @@ struct Seen {
 };
 Seen watch(const std::function<void()>& f) {
   CallList top, bottom;
-  Counter counter;
+  NameList counter;
   {
     RecorderScope upper(top, Recorder::Position::kUpper);
     RecorderScope lower(bottom, Recorder::Position::kLower);

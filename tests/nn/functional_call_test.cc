@@ -18,7 +18,7 @@ using testing::ramp;
 using testing::values;
 using testing::vec;
 
-struct Net : nn::Module {
+struct SubstitutedNet : nn::Module {
   nn::Linear fc1 = child("fc1", nn::Linear(3, 4));
   nn::Linear fc2 = child("fc2", nn::Linear(4, 1));
   Tensor forward(const Tensor& x) { return fc2(tanh(fc1(x))); }
@@ -45,7 +45,7 @@ TEST(FunctionalCall, GradientsGoToTheGivenTensors) {
 }
 
 TEST(FunctionalCall, PerSampleGradientsOfAModule) {
-  Net net;
+  SubstitutedNet net;
   Tensor x = ramp({5, 3}).to(kFloat32);
   nn::NamedTensors parameters = net.named_parameters();
   func::Tensors given;

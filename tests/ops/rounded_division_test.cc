@@ -14,7 +14,7 @@ Tensor numbers(DType dtype, int64_t lowest, int64_t highest) {
   return (randn({20000}) * scale).to(dtype);
 }
 
-void expect_equal(const Tensor& got, const Tensor& wanted) { EXPECT_EQ(values(got), values(wanted)); }
+void expect_values(const Tensor& got, const Tensor& wanted) { EXPECT_EQ(values(got), values(wanted)); }
 
 // Python's floor division by operators, each of which rounds its result.
 Tensor floor_quotient(const Tensor& a, const Tensor& b) {
@@ -31,9 +31,9 @@ TEST(RoundedDivision, OfSixteenBitFloatsRoundsQuotientsFirst) {
   for (DType dtype : {kFloat16, kBFloat16}) {
     Tensor x = numbers(dtype, -6, 10), y = numbers(dtype, -6, 6);
     Tensor quotient = x / y;
-    expect_equal(div(x, y, "trunc"), where(quotient.lt(0), ceil(quotient), floor(quotient)));
-    expect_equal(div(x, y, "floor"), floor_quotient(x, y));
-    expect_equal(floor_divide(x, y), floor_quotient(x, y));
+    expect_values(div(x, y, "trunc"), where(quotient.lt(0), ceil(quotient), floor(quotient)));
+    expect_values(div(x, y, "floor"), floor_quotient(x, y));
+    expect_values(floor_divide(x, y), floor_quotient(x, y));
     EXPECT_FALSE(
         testing::close(div(x, y, "trunc"), div(x.to(kFloat32), y.to(kFloat32), "trunc").to(dtype), 0, 0));
   }
@@ -55,10 +55,10 @@ TEST(RoundedDivision, ByOneDivisorIsExactUntilTheEnd) {
     Tensor x = numbers(dtype, -6, 10), one = full({1}, 0.3, dtype), wide = x.to(kFloat32);
     for (const char* mode : {"trunc", "floor"}) {
       Tensor expected = div(wide, one.to(kFloat32), mode).to(dtype);
-      expect_equal(div(x, one, mode), expected);
-      expect_equal(div(x, one.squeeze(), mode), expected);
-      expect_equal(div(x, one.expand({20000}), mode), expected);
-      expect_equal(div(x, 0.3, mode), div(wide, 0.3, mode).to(dtype));
+      expect_values(div(x, one, mode), expected);
+      expect_values(div(x, one.squeeze(), mode), expected);
+      expect_values(div(x, one.expand({20000}), mode), expected);
+      expect_values(div(x, 0.3, mode), div(wide, 0.3, mode).to(dtype));
     }
   }
 }

@@ -23,7 +23,7 @@ std::vector<std::string> input_names(const Graph& graph) {
   return names;
 }
 
-struct Net : nn::Module {
+struct BasicNet : nn::Module {
   nn::Linear fc = child("fc", nn::Linear(4, 3));
   Tensor offset = buffer("offset", ones({3}));
   Tensor scale = parameter("scale", full({3}, 2.0));
@@ -37,9 +37,9 @@ TEST(TraceApi, test_api_trace_function_returns_function) {
   EXPECT_EQ(f.name(), "twice");
   EXPECT_THAT(input_names(f.graph()), ElementsAre("x"));
   expect_equal(f(full({3}, 4.0)), full({3}, 8.0));
-  Net net;
+  BasicNet net;
   for (const TracedModule& traced :
-       {trace(net, randn({2, 4})), trace(method(net, &Net::forward, "forward"), randn({2, 4}))}) {
+       {trace(net, randn({2, 4})), trace(method(net, &BasicNet::forward, "forward"), randn({2, 4}))}) {
     EXPECT_THAT(traced.method_names(), ElementsAre("forward"));
     EXPECT_EQ(traced.child_names(), net.child_names());
     for (auto tensors : {&nn::Module::named_parameters, &nn::Module::named_buffers}) {
@@ -73,7 +73,7 @@ TEST(TraceApi, test_api_trace_single_tensor_input_wrapped) {
     EXPECT_THAT(traced.graph().placeholders(), IsEmpty());
     expect_values(traced.call({}), ones({2}));
   }
-  Net net;
+  BasicNet net;
   Tensor x = randn({2, 4});
   for (const Value& inputs : {Value(x), args({x}), Value::list({x})})
     expect_equal(trace_module(net, Dict{{"forward", inputs}})(x), net(x));
@@ -251,7 +251,7 @@ TEST(TraceApi, test_api_trace_disabled_returns_original) {
   expect_values(f.call({}, {{"y", a}, {"x", b}}), a);
   expect_values(f.function()(ValueList{b, a}), a);
   EXPECT_EQ(calls, 4);
-  Net net;
+  BasicNet net;
   for (const TracedModule& same :
        {trace(net, randn({2, 4})), trace_module(net, Dict{{"forward", randn({2, 4})}})}) {
     EXPECT_EQ(same.state(), net.state());
@@ -266,7 +266,7 @@ TEST(TraceApi, test_api_trace_optimize_deprecated) {
       "torch.jit.optimized_execution()` "
       "instead";
   auto f = [](const Tensor& x) { return x * 2; };
-  Net net;
+  BasicNet net;
   std::string plain = trace(f, ones({2})).graph().to_string();
   for (bool value : {true, false}) {
     std::optional<TracedFunction> traced;
@@ -279,7 +279,7 @@ TEST(TraceApi, test_api_trace_optimize_deprecated) {
 }
 
 TEST(TraceApi, test_api_trace_already_scripted_module_noop) {
-  Net net;
+  BasicNet net;
   TracedModule traced = trace(net, randn({2, 4}));
   const Graph* graph = &traced.graph();
   std::optional<TracedModule> again;

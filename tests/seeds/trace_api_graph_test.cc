@@ -24,7 +24,7 @@ using testing::operators_in;
 using testing::ramp;
 using testing::warnings_of;
 
-std::vector<std::string> input_names(const Graph& graph) {
+std::vector<std::string> input_targets(const Graph& graph) {
   std::vector<std::string> names;
   for (const Node* node : graph.placeholders()) names.push_back(node->target().to_string());
   return names;
@@ -104,7 +104,7 @@ TEST(TraceApi, test_api_get_trace_graph_state_inputs) {
   Tensor x = randn({4, 3});
   nn::BatchNorm1d norm(3);
   TraceGraph traced = get_trace_graph(norm, x);
-  EXPECT_THAT(input_names(traced.graph()),
+  EXPECT_THAT(input_targets(traced.graph()),
               ElementsAre("input_0", "weight", "bias", "running_mean", "running_var", "num_batches_tracked"));
   // Everything is an input: the graph has no attributes of its own, and runs with other state.
   EXPECT_THAT(traced.module.state_dict(), IsEmpty());
@@ -123,13 +123,13 @@ TEST(TraceApi, test_api_get_trace_graph_state_inputs) {
   expect_values(other(x), wanted, 1e-6);
   // Arguments come first, taken apart; a tensor that the module has twice is one input, under its first name.
   Normalised net;
-  EXPECT_THAT(input_names(get_trace_graph(net, args({x, args({x * 2, ones({3})})})).graph()),
+  EXPECT_THAT(input_targets(get_trace_graph(net, args({x, args({x * 2, ones({3})})})).graph()),
               ElementsAre("input_0", "input_1", "input_2", "twice", "norm.bias", "norm.running_mean",
                           "norm.running_var", "norm.num_batches_tracked"));
   // A function has no state, whatever it closes over.
   Tensor closed_over = ones({3});
   TraceGraph function = get_trace_graph([&](const Tensor& a) { return a + closed_over; }, x);
-  EXPECT_THAT(input_names(function.graph()), ElementsAre("input_0"));
+  EXPECT_THAT(input_targets(function.graph()), ElementsAre("input_0"));
 }
 
 TEST(TraceApi, test_api_get_trace_graph_outputs_flattened) {

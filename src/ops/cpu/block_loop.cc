@@ -7,6 +7,7 @@
 #include "ops/cpu/convert.h"
 #include "ops/cpu/stream_copy.h"
 #include "ops/cpu/strided_move.h"
+#include "ops/cpu/thread_elements.h"
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
@@ -19,7 +20,6 @@ constexpr int64_t kShortBlock =
 constexpr int64_t kTileColumns = 64;  // a block where some operand is transposed
 constexpr int64_t kLongRow = 256;     // from here on a call of the loop for each row costs little
 static_assert(kShortBlock >= kLongRow, "a block has a whole row, or a part of a long one");
-constexpr int64_t kThreadElements = 32768;
 
 struct OperandPlan {
   OperandTypes types;

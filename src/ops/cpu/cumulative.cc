@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "ops/cpu/thread_elements.h"
 #include "weft/base/error.h"
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
 namespace {
 
-constexpr int64_t kThreadElements = 32768;
 constexpr int64_t kColumns = 256;
 constexpr int kLanes = 4;  // rows at a time: one alone would wait for each addition
 

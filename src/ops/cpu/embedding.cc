@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/cpu/thread_elements.h"
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
 namespace {
-
-constexpr int64_t kThreadElements = 16384;
 
 // The lookups of each row, in order: those of row r are lookups[first[r]] to lookups[first[r + 1]].
 struct LookupsByRow {
@@ -48,7 +47,7 @@ void sum_rows(const EmbeddingBackwardArgs& args, const T* grad, T* table) {
   using Wide = typename WideOf<T>::type;
   LookupsByRow by_row(args);
   int64_t work = std::max<int64_t>(1, args.width * (1 + args.count / std::max<int64_t>(1, args.rows)));
-  parallel_for(0, args.rows, std::max<int64_t>(1, kThreadElements / work), [&](int64_t begin, int64_t end) {
+  parallel_for(0, args.rows, std::max<int64_t>(1, kThreadPlaces / work), [&](int64_t begin, int64_t end) {
     std::vector<Wide> sum(static_cast<size_t>(args.width));
     for (int64_t r = begin; r < end; ++r) {
       std::fill(sum.begin(), sum.end(), real_number<Wide>(0));

@@ -4,13 +4,13 @@
 #include <atomic>
 #include <cstring>
 
+#include "ops/cpu/thread_elements.h"
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
 namespace {
 
-constexpr int64_t kThreadElements = 16384;
-constexpr int64_t kColumns = 256;  // elements of `after` that a thread takes for itself when it writes
+constexpr int64_t kOwnColumns = 256;  // elements of `after` that a thread takes for itself when it writes
 
 // Offsets 0, 1, 2, ...: blocks can be copied whole.
 bool is_dense(std::span<const int64_t> offsets) {
@@ -49,7 +49,7 @@ void gather_as(const IndexedPlaces& p, const T* memory, T* dense) {
         for (int64_t k = 0; k < width; ++k) to[k] = from[at[j] + p.after[static_cast<size_t>(k)]];
     }
   };
-  parallel_for(0, length(p.before) * picks, std::max<int64_t>(1, kThreadElements / width),
+  parallel_for(0, length(p.before) * picks, std::max<int64_t>(1, kThreadPlaces / width),
                [&](int64_t begin, int64_t end) { for_each_run(begin, end, picks, run); });
 }
 // Whether n positions are in [0, size): then neither they nor their distances to the last place have a sign.
@@ -102,7 +102,7 @@ bool gather_as(const ElementPlaces& p, const T* memory, T* dense) {
     for (; j < last; ++j)
       for (int64_t offset : p.after) *to++ = from[*at++ * stride + offset];
   };
-  parallel_for(0, length(p.before) * p.picks, std::max<int64_t>(1, kThreadElements / width),
+  parallel_for(0, length(p.before) * p.picks, std::max<int64_t>(1, kThreadPlaces / width),
                [&](int64_t begin, int64_t end) {
                  // The positions of a block are read again from the cache.
                  if (are_below(p.positions + begin * width, (end - begin) * width, p.size))
@@ -117,8 +117,8 @@ bool gather_as(const ElementPlaces& p, const T* memory, T* dense) {
 template <typename F>
 void for_each_column(std::span<const int64_t> before, int64_t picks, std::span<const int64_t> after,
                      const F& f) {
-  int64_t width = length(after), tile = std::min(width, kColumns), tiles = (width + tile - 1) / tile;
-  parallel_for(0, length(before) * tiles, std::max<int64_t>(1, kThreadElements / (tile * picks)),
+  int64_t width = length(after), tile = std::min(width, kOwnColumns), tiles = (width + tile - 1) / tile;
+  parallel_for(0, length(before) * tiles, std::max<int64_t>(1, kThreadPlaces / (tile * picks)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t t = begin; t < end; ++t) {
                    int64_t first = t % tiles * tile;
@@ -240,7 +240,7 @@ void accumulate_indexed(const IndexedPlaces& places, char* memory, const char* d
 
 bool are_inside(const ElementPlaces& places) {
   std::atomic<bool> inside = true;
-  parallel_for(0, places.count(), 2 * kThreadElements, [&](int64_t begin, int64_t end) {
+  parallel_for(0, places.count(), 2 * kThreadPlaces, [&](int64_t begin, int64_t end) {
     if (!are_below(places.positions + begin, end - begin, places.size)) inside = false;
   });
   return inside;

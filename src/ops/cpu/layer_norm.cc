@@ -6,6 +6,7 @@
 #include "ops/cpu/float_rows.h"
 #include "ops/cpu/reduction.h"
 #include "ops/cpu/stream_copy.h"
+#include "ops/cpu/thread_elements.h"
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
@@ -15,17 +16,16 @@ WEFT_IN_EVERY_ISA(extern const LayerNormLoops<float> layer_norm_f32;
 
 namespace {
 
-constexpr int64_t kThreadElements = 32768;
 constexpr int64_t kPrefetchBytes = 8192;  // of the next row, asked for before this one is written
 
 template <typename T>
-const LayerNormLoops<T>& loops();
+const LayerNormLoops<T>& layer_norm_loops();
 template <>
-const LayerNormLoops<float>& loops() {
+const LayerNormLoops<float>& layer_norm_loops() {
   return active_table<LayerNormLoops<float>>(WEFT_ISA_TABLES(layer_norm_f32));
 }
 template <>
-const LayerNormLoops<double>& loops() {
+const LayerNormLoops<double>& layer_norm_loops() {
   return active_table<LayerNormLoops<double>>(WEFT_ISA_TABLES(layer_norm_f64));
 }
 
@@ -59,8 +59,8 @@ void forward(const LayerNormArgs& args, char* out, char* mean, char* rstd) {
       T m, s;
       prefetch(args.in + (r + 1) * row_bytes, std::min<int64_t>(row_bytes, kPrefetchBytes));
       T* target = y.begin_write(r * args.n, 1, args.n);
-      loops<T>().row(args.n, x.read(r * args.n, 1, args.n), weight, bias, static_cast<T>(args.eps), target,
-                     &m, &s);
+      layer_norm_loops<T>().row(args.n, x.read(r * args.n, 1, args.n), weight, bias, static_cast<T>(args.eps),
+                                target, &m, &s);
       y.end_write(r * args.n, 1, args.n);
       write_one(mean, args.moment_type, r, m);
       write_one(rstd, args.moment_type, r, s);
@@ -95,9 +95,10 @@ void backward(const LayerNormArgs& args, const char* grad, const char* mean, con
     for (int64_t r = begin; r < end; ++r) {
       int64_t at = r * args.n;
       T* target = gradients.in ? dx.begin_write(at, 1, args.n) : nullptr;
-      loops<T>().row_backward(args.n, g.read(at, 1, args.n), x.read(at, 1, args.n), weight,
-                              read_one<T>(mean, args.moment_type, r), read_one<T>(rstd, args.moment_type, r),
-                              target, weight_sum, bias_sum);
+      layer_norm_loops<T>().row_backward(args.n, g.read(at, 1, args.n), x.read(at, 1, args.n), weight,
+                                         read_one<T>(mean, args.moment_type, r),
+                                         read_one<T>(rstd, args.moment_type, r), target, weight_sum,
+                                         bias_sum);
       if (target) dx.end_write(at, 1, args.n);
     }
   });

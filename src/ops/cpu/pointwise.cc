@@ -9,13 +9,12 @@
 #include "ops/cpu/convert.h"
 #include "ops/cpu/loop_nest.h"
 #include "ops/cpu/stream_copy.h"
+#include "ops/cpu/thread_elements.h"
 #include "weft/base/error.h"
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
 namespace {
-
-constexpr int64_t kThreadElements = 32768;
 
 // 16-bit floats take their parameters in the precision they compute in.
 DType param_dtype(DType compute) {

@@ -16,13 +16,13 @@ WEFT_IN_EVERY_ISA(extern const ProductLoops<float> product_f32;
 namespace {
 
 template <typename T>
-const ProductLoops<T>& loops();
+const ProductLoops<T>& product_loops();
 template <>
-const ProductLoops<float>& loops() {
+const ProductLoops<float>& product_loops() {
   return active_table<ProductLoops<float>>(WEFT_ISA_TABLES(product_f32));
 }
 template <>
-const ProductLoops<double>& loops() {
+const ProductLoops<double>& product_loops() {
   return active_table<ProductLoops<double>>(WEFT_ISA_TABLES(product_f64));
 }
 
@@ -106,7 +106,7 @@ Grid grid_of_blocks(const Product<T>& p, int64_t block_rows) {
 // Many rows: panels of b are copied once, by all threads, and then read by all.
 template <typename T>
 void multiply_by_blocks(const Product<T>& p) {
-  const ProductLoops<T>& isa = loops<T>();
+  const ProductLoops<T>& isa = product_loops<T>();
   const int64_t depth = depth_of_blocks<T>(p.k);
   const Grid grid = grid_of_blocks(p, rows_of_blocks<T>(depth));
   Scratch panels(quotient_up(std::min(p.n, kBlockColumns), isa.columns) * isa.columns * depth *
@@ -138,7 +138,7 @@ void multiply_by_dots(Product<T> p) {
       for (int64_t j = 0; j < p.k; ++j) rows.as<T>()[i * p.k + j] = *p.a.at(i, j);
     p.a = {rows.as<T>(), p.k, 1};
   }
-  run_in_parts(p, 3, 4, loops<T>().dots);
+  run_in_parts(p, 3, 4, product_loops<T>().dots);
 }
 
 // A sum without terms.
@@ -161,7 +161,7 @@ void multiply(const Product<T>& product) {
   // A single column whose elements follow each other is a row.
   const bool turns = product.c_column_stride != 1 || (product.n == 1 && product.c_row_stride == 1);
   const Product<T>& chosen = turns ? other : product;
-  const ProductLoops<T>& isa = loops<T>();
+  const ProductLoops<T>& isa = product_loops<T>();
   if (chosen.m > rows_of_blocks<T>(depth_of_blocks<T>(chosen.k))) multiply_by_blocks(chosen);
   else run_in_parts(chosen, isa.rows, isa.columns, isa.tiles);
 }

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/cpu/thread_elements.h"
 #include "weft/base/error.h"
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
 namespace {
-
-constexpr int64_t kThreadElements = 16384;
 
 template <typename T>
 auto comparable(T value) {
@@ -90,7 +89,7 @@ void topk_lanes(const TopkShape& shape, const T* in, T* values, int64_t* positio
       }
     }
   };
-  parallel_for(0, shape.outer * shape.inner, std::max<int64_t>(1, kThreadElements / shape.n), run);
+  parallel_for(0, shape.outer * shape.inner, std::max<int64_t>(1, kThreadPlaces / shape.n), run);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/cpu/float_rows.h"
+#include "ops/cpu/thread_elements.h"
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
@@ -13,20 +14,19 @@ WEFT_IN_EVERY_ISA(extern const SoftmaxLoops<float> softmax_f32;
 
 namespace {
 
-constexpr int64_t kThreadElements = 32768;
 // Columns of a tile, a multiple of every pack. Rows of many columns follow each other in memory, and what is
 // known of each column stays in the nearest cache; tiles that are converted first have copies of their own,
 // which are small.
 constexpr int64_t kMostColumns = 1024, kFewestColumns = 64;
 
 template <typename T>
-const SoftmaxLoops<T>& loops();
+const SoftmaxLoops<T>& softmax_loops();
 template <>
-const SoftmaxLoops<float>& loops() {
+const SoftmaxLoops<float>& softmax_loops() {
   return active_table<SoftmaxLoops<float>>(WEFT_ISA_TABLES(softmax_f32));
 }
 template <>
-const SoftmaxLoops<double>& loops() {
+const SoftmaxLoops<double>& softmax_loops() {
   return active_table<SoftmaxLoops<double>>(WEFT_ISA_TABLES(softmax_f64));
 }
 
@@ -78,13 +78,13 @@ void forward(SoftmaxKind kind, SoftmaxShape shape, const char* in, DType in_type
       const T* source = x.read(offset, shape.n, width);
       T* target = y.begin_write(offset, shape.n, width);
       int64_t stride = y.stride();
-      if (shape.inner == 1) loops<T>().row(kind, shape.n, source, target, round);
+      if (shape.inner == 1) softmax_loops<T>().row(kind, shape.n, source, target, round);
       else if (x.stride() == stride)
-        loops<T>().columns(kind, shape.n, width, stride, source, target, scratch.data());
+        softmax_loops<T>().columns(kind, shape.n, width, stride, source, target, scratch.data());
       else {
         // Mixed widths: bring the input into the output's tile first.
         x.copy(source, target, shape.n, width, stride);
-        loops<T>().columns(kind, shape.n, width, stride, target, target, scratch.data());
+        softmax_loops<T>().columns(kind, shape.n, width, stride, target, target, scratch.data());
       }
       y.end_write(offset, shape.n, width);
     };
@@ -104,16 +104,16 @@ void backward(SoftmaxKind kind, SoftmaxShape shape, const char* grad, const char
       const T* result = y.read(offset, shape.n, width);
       T* target = x.begin_write(offset, shape.n, width);
       if (shape.inner == 1) {
-        loops<T>().row_backward(kind, shape.n, gradient, result, target);
+        softmax_loops<T>().row_backward(kind, shape.n, gradient, result, target);
       } else {
         if (x.stride() != g.stride()) {
           same.resize(shape.n * g.stride());
-          loops<T>().columns_backward(kind, shape.n, width, g.stride(), gradient, result, same.data(),
-                                      scratch.data());
+          softmax_loops<T>().columns_backward(kind, shape.n, width, g.stride(), gradient, result, same.data(),
+                                              scratch.data());
           g.copy(same.data(), target, shape.n, width, x.stride());
         } else {
-          loops<T>().columns_backward(kind, shape.n, width, g.stride(), gradient, result, target,
-                                      scratch.data());
+          softmax_loops<T>().columns_backward(kind, shape.n, width, g.stride(), gradient, result, target,
+                                              scratch.data());
         }
       }
       x.end_write(offset, shape.n, width);

@@ -63,7 +63,6 @@ Tensor flat(const Tensor& t) {
   return alias_with(dense, SymInts{t.numel()}, SymInts{1}, dense.storage_offset());
 }
 uint64_t all_but_channels(const Tensor& input) { return ((uint64_t{1} << input.dim()) - 1) & ~uint64_t{2}; }
-DType wide(DType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
 
 // running = (1 - momentum) * running + momentum * observed. As in PyTorch, the schema does not call this a
 // write, and no version is counted: the backward pass of training does not read the running statistics.
@@ -75,7 +74,7 @@ void update_running(const Tensor& running, const Tensor& observed, double moment
 void batch_norm_into(const Tensor& input, const Tensor& weight, const Tensor& bias,
                      const Tensor& running_mean, const Tensor& running_var, bool training, double momentum,
                      double eps, const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd) {
-  DType type = wide(input.dtype());
+  DType type = wide_type(input.dtype());
   SymInts channels{input.sizes()[1]};
   Tensor mean_ = allocate_contiguous(channels, type), var_ = allocate_contiguous(channels, type),
          eps_number = wrapped_number(eps), invstd = allocate_contiguous(channels, type);
@@ -175,7 +174,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_kernel(
     Mask mask) {
   auto [in_spec, weight_spec, bias_spec] = batch_norm_backward_meta(
       grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask);
-  DType type = wide(input.dtype());
+  DType type = wide_type(input.dtype());
   Tensor m = (train ? save_mean : running_mean).to(type),
          r = train ? save_invstd.to(type) : rsqrt(running_var.to(type) + eps);
   auto [dx, dw, db] = batch_norm_gradients(

@@ -1,4 +1,5 @@
 // Elements picked and placed by index along a dim.
+#include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
 #include "ops/support/number_range.h"
@@ -7,11 +8,6 @@
 namespace weft::ops {
 namespace {
 
-void check_index_type(const char* op, const Tensor& index) {
-  if (guard_or(index.numel() == 0, false)) return;
-  require(index.dtype() == kInt64 || index.dtype() == kInt32,
-          "{}(): Expected dtype int64 for index, but got {}", op, dtype_name(index.dtype()));
-}
 // A 0-dim tensor counts as a vector of one.
 int64_t rank_of(const Tensor& t) { return std::max<int64_t>(t.dim(), 1); }
 
@@ -129,13 +125,10 @@ void scatter_values(const char* op, const Tensor& self, int64_t dim, const Tenso
                             static_cast<const char*>(from.raw_data()), single, how, out.dtype(), in_place);
   if (!inside) named.name_the_wrong_one(op);
 }
-TensorSpec like(const Tensor& self) {
-  return {self.dtype(), self.device(), SymInts(self.sizes()), contiguous_strides(self.sizes())};
-}
 
 TensorSpec scatter_meta(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_scatter("scatter", self, dim, index, src);
-  return like(self);
+  return contiguous_spec(self.sizes(), self.dtype(), self.device());
 }
 void scatter_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                   const Tensor& out) {
@@ -143,7 +136,7 @@ void scatter_into(const Tensor& self, int64_t dim, const Tensor& index, const Te
 }
 TensorSpec scatter_add_meta(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_scatter("scatter_add", self, dim, index, src);
-  return like(self);
+  return contiguous_spec(self.sizes(), self.dtype(), self.device());
 }
 void scatter_add_into(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                       const Tensor& out) {
@@ -157,7 +150,7 @@ Tensor typed_number(const Scalar& value, DType dtype, const Tensor& index) {
 }
 TensorSpec scatter_value_meta(const Tensor& self, int64_t dim, const Tensor& index, const Scalar&) {
   check_scatter("scatter", self, dim, index, Tensor());
-  return like(self);
+  return contiguous_spec(self.sizes(), self.dtype(), self.device());
 }
 void scatter_value_into(const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
                         const Tensor& out) {

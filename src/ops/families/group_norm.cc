@@ -66,8 +66,6 @@ std::tuple<TensorSpec, TensorSpec, TensorSpec> group_norm_meta(const Tensor& inp
   return {image_spec(input), moments, moments};
 }
 
-DType wide(DType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
-
 // Row-major memory seen with other sizes.
 Tensor seen_as(const Tensor& dense, SymIntSpan sizes) {
   return alias_with(dense, sizes, contiguous_strides(sizes), dense.storage_offset());
@@ -82,7 +80,7 @@ Tensor over_channels(const Tensor& moments) {
 void group_norm_into(const Tensor& input, const Tensor& weight, const Tensor& bias, const SymInt& n,
                      const SymInt& channels, const SymInt& pixels, int64_t groups, double eps,
                      const Tensor& out, const Tensor& mean, const Tensor& rstd) {
-  DType type = wide(input.dtype());
+  DType type = wide_type(input.dtype());
   SymInt per_group = channels.plain() / groups, wide_groups = groups;
   Tensor x = dense_as(input, input.dtype());
   Tensor mean_ = allocate_contiguous({n, wide_groups}, type),
@@ -202,7 +200,7 @@ Three backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& mea
     return result;
   };
   if (input.plain_numel() == 0) return {finish(in_spec, {}), finish(weight_spec, {}), finish(bias_spec, {})};
-  DType type = wide(input.dtype());
+  DType type = wide_type(input.dtype());
   Gradients g = gradients_of({n, channels, pixels, groups}, grad.to(type), input.to(type), mean_.to(type),
                              rstd.to(type), weight.defined() ? weight.to(type) : weight, mask);
   return {finish(in_spec, g.input), finish(weight_spec, g.weight), finish(bias_spec, g.bias)};

@@ -1,4 +1,5 @@
 // Whole slices picked and added by index along a dim.
+#include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
 #include "ops/support/number_range.h"
@@ -6,15 +7,6 @@
 
 namespace weft::ops {
 namespace {
-
-void check_index_type(const char* op, const Tensor& index) {
-  if (guard_or(index.numel() == 0, false)) return;
-  require(index.dtype() == kInt64 || index.dtype() == kInt32,
-          "{}(): Expected dtype int64 for index, but got {}", op, dtype_name(index.dtype()));
-}
-TensorSpec like(const Tensor& self) {
-  return {self.dtype(), self.device(), SymInts(self.sizes()), contiguous_strides(self.sizes())};
-}
 
 TensorSpec index_select_meta(const Tensor& self, int64_t dim, const Tensor& index) {
   int64_t d = normalize_dim(dim, self.dim());
@@ -75,7 +67,7 @@ TensorSpec index_add_meta(const Tensor& self, int64_t dim, const Tensor& index, 
           "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
           "self.shape = {} source.shape = {}",
           describe_sizes(self.sizes()), describe_sizes(source.sizes()));
-  return like(self);
+  return contiguous_spec(self.sizes(), self.dtype(), self.device());
 }
 // source * alpha, or where it may be used as it is, the source: dense, and not in memory that is written to.
 Tensor scaled_source(const Tensor& source, const Scalar& alpha, const Tensor& out) {

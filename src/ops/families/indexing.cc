@@ -493,7 +493,7 @@ WEFT_OPERATOR(index_put) = {
         "aten::index_put.out(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, *, "
         "Tensor(a!) out) -> Tensor(a!)",
     .meta = function<&index_put_meta>(),
-    .kernel = structured_exact<&index_put_meta, &index_put_into, true, Target::kMayRepeat>(),
+    .kernel = structured_exact<&index_put_meta, &index_put_into, true, Elements::kMayRepeat>(),
     .vjp = {.saves = inputs(1), .rule = index_put_vjp},
     .batch = index_put_batch,
     .samples = index_put_samples,

@@ -1,5 +1,6 @@
 // Losses.
 #include "ops/support/checks.h"
+#include "ops/support/dense.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 #include "weft/base/parallel.h"
@@ -103,12 +104,6 @@ std::tuple<TensorSpec, TensorSpec> nll_meta(const Tensor& self, const Tensor& ta
           contiguous_spec({}, self.dtype(), self.device())};
 }
 
-Tensor dense_as(const Tensor& t, DType dtype) {
-  if (!t.defined() || (t.is_contiguous() && t.dtype() == dtype)) return t;
-  Tensor copy = allocate_contiguous(t.sizes(), dtype);
-  copy_values(copy, t);
-  return copy;
-}
 template <typename F>
 void visit_float(DType dtype, F f) {
   switch (dtype) {
@@ -132,7 +127,7 @@ struct NllTargets {
 
   NllTargets(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t ignore)
       : target(dense_as(target, kInt64)),
-        weight(dense_as(weight, dtype_of<T>)),
+        weight(weight.defined() ? dense_as(weight, dtype_of<T>) : weight),
         shape(nll_shape(self)),
         ignore(ignore) {}
 

@@ -230,7 +230,7 @@ WEFT_OPERATOR(masked_fill_scalar) = {
         "Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&masked_fill_meta>(),
-    .kernel = structured_exact<&masked_fill_meta, &masked_fill_into, true, Target::kMayRepeat>(),
+    .kernel = structured_exact<&masked_fill_meta, &masked_fill_into, true, Elements::kMayRepeat>(),
     .vjp = {.saves = inputs(1),
             .rule = [](const Vjp& v) { return Grads{masked_fill(v.grad(), v.input(1), 0), Tensor()}; }},
     .batch = pointwise_batch,
@@ -250,7 +250,7 @@ WEFT_OPERATOR(masked_fill_tensor) = {
     .traits = Traits::kPointwise,
     .meta = function<&masked_fill_tensor_meta>(),
     .kernel =
-        structured_exact<&masked_fill_tensor_meta, &masked_fill_tensor_into, true, Target::kMayRepeat>(),
+        structured_exact<&masked_fill_tensor_meta, &masked_fill_tensor_into, true, Elements::kMayRepeat>(),
     .vjp = {.saves = inputs(1),
             .rule =
                 [](const Vjp& v) {

@@ -59,7 +59,6 @@ TensorSpec norm_spec(const Tensor& self, const Scalar& p, IntSpan dims, bool kee
 // --- the kernel ------------------------------------------------------------------------------------------
 
 // 16-bit floats add up in f32.
-DType wide(DType dtype) { return dtype == kFloat64 ? kFloat64 : kFloat32; }
 
 Tensor magnitudes(const Tensor& self, DType type) {
   Tensor result = allocate(contiguous_spec(self.sizes(), type, self.device()));
@@ -73,7 +72,7 @@ void raise(const Tensor& out, const Tensor& base, double exponent, DType type) {
 }
 
 void norm_into(const Tensor& self, double p, uint64_t mask, const Tensor& out) {
-  DType type = wide(out.dtype());
+  DType type = wide_type(out.dtype());
   auto reduce = [&](const cpu::ReductionKernel& kernel, const Tensor& in, const Tensor& to) {
     run_reduction(kernel, type, in, mask, {&to});
   };

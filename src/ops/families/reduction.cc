@@ -16,16 +16,13 @@ DType sum_type(const Tensor& self, const MaybeType& dtype) {
   if (dtype) return *dtype;
   return self.dtype() <= kInt64 ? kInt64 : self.dtype();
 }
-uint64_t mask_of(const Tensor& self, const OptionalIntSpan& dim) {
-  return dim_mask(dim ? *dim : IntSpan(), self.dim());
-}
 
 TensorSpec sum_dim_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype) {
-  return reduced_spec(self, mask_of(self, dim), keepdim, sum_type(self, dtype));
+  return reduced_spec(self, dim_mask(self, dim), keepdim, sum_type(self, dtype));
 }
 void sum_dim_into(const Tensor& self, OptionalIntSpan dim, bool, MaybeType dtype, const Tensor& out) {
   run_reduction(cpu::kSum, sum_type(self, dtype) <= kInt64 ? kInt64 : sum_type(self, dtype), self,
-                mask_of(self, dim), {&out});
+                dim_mask(self, dim), {&out});
 }
 // Without a type of its own, the sum is made in the type of the target.
 const Tensor& sum_dim_out_kernel(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype,
@@ -47,10 +44,10 @@ DType mean_type(const Tensor& self, const MaybeType& dtype) {
   return type;
 }
 TensorSpec mean_dim_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype) {
-  return reduced_spec(self, mask_of(self, dim), keepdim, mean_type(self, dtype));
+  return reduced_spec(self, dim_mask(self, dim), keepdim, mean_type(self, dtype));
 }
 void mean_dim_into(const Tensor& self, OptionalIntSpan dim, bool, MaybeType dtype, const Tensor& out) {
-  run_reduction(cpu::kMean, mean_type(self, dtype), self, mask_of(self, dim), {&out});
+  run_reduction(cpu::kMean, mean_type(self, dtype), self, dim_mask(self, dim), {&out});
 }
 // Without a type of its own, the mean is made in the type of the target where that has fractions.
 const Tensor& mean_dim_out_kernel(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype,

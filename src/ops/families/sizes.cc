@@ -41,8 +41,8 @@ constexpr KernelSet geometry() {
   return {.functional = both};
 }
 
-Samples whole_samples() { return {{"plain", {f64({2, 3})}}, {"transposed", {transposed(f64({3, 4}))}}}; }
-Samples dim_samples() { return {{"last", {f64({2, 3}), -1}}, {"first", {transposed(f64({3, 4})), 0}}}; }
+Samples shape_samples() { return {{"plain", {f64({2, 3})}}, {"transposed", {transposed(f64({3, 4}))}}}; }
+Samples shape_dim_samples() { return {{"last", {f64({2, 3}), -1}}, {"first", {transposed(f64({3, 4})), 0}}}; }
 
 }  // namespace
 
@@ -50,91 +50,91 @@ WEFT_OPERATOR(sym_size) = {
     .schema = "aten::sym_size(Tensor self) -> SymInt[]",
     .traits = Traits::kNotDifferentiable,
     .composite = {.functional = function<&sym_sizes>()},
-    .samples = whole_samples,
+    .samples = shape_samples,
 };
 
 WEFT_OPERATOR(sym_size_int) = {
     .schema = "aten::sym_size.int(Tensor self, int dim) -> SymInt",
     .traits = Traits::kNotDifferentiable,
     .composite = {.functional = function<&sym_size_at>()},
-    .samples = dim_samples,
+    .samples = shape_dim_samples,
 };
 
 WEFT_OPERATOR(sym_stride) = {
     .schema = "aten::sym_stride(Tensor self) -> SymInt[]",
     .traits = Traits::kNotDifferentiable,
     .composite = {.functional = function<&sym_strides>()},
-    .samples = whole_samples,
+    .samples = shape_samples,
 };
 
 WEFT_OPERATOR(sym_stride_int) = {
     .schema = "aten::sym_stride.int(Tensor self, int dim) -> SymInt",
     .traits = Traits::kNotDifferentiable,
     .composite = {.functional = function<&sym_stride_at>()},
-    .samples = dim_samples,
+    .samples = shape_dim_samples,
 };
 
 WEFT_OPERATOR(sym_numel) = {
     .schema = "aten::sym_numel(Tensor self) -> SymInt",
     .traits = Traits::kNotDifferentiable,
     .composite = {.functional = function<&sym_numel_of>()},
-    .samples = whole_samples,
+    .samples = shape_samples,
 };
 
 WEFT_OPERATOR(sym_storage_offset) = {
     .schema = "aten::sym_storage_offset(Tensor self) -> SymInt",
     .traits = Traits::kNotDifferentiable,
     .composite = {.functional = function<&sym_offset_of>()},
-    .samples = whole_samples,
+    .samples = shape_samples,
 };
 
 WEFT_OPERATOR(size) = {
     .schema = "aten::size(Tensor self) -> int[]",
     .traits = Traits::kNotDifferentiable,
     .composite = geometry<&sizes_of, &sym_sizes>(),
-    .samples = whole_samples,
+    .samples = shape_samples,
 };
 
 WEFT_OPERATOR(size_int) = {
     .schema = "aten::size.int(Tensor self, int dim) -> int",
     .traits = Traits::kNotDifferentiable,
     .composite = geometry<&size_at, &sym_size_at>(),
-    .samples = dim_samples,
+    .samples = shape_dim_samples,
 };
 
 WEFT_OPERATOR(stride) = {
     .schema = "aten::stride(Tensor self) -> int[]",
     .traits = Traits::kNotDifferentiable,
     .composite = geometry<&strides_of, &sym_strides>(),
-    .samples = whole_samples,
+    .samples = shape_samples,
 };
 
 WEFT_OPERATOR(stride_int) = {
     .schema = "aten::stride.int(Tensor self, int dim) -> int",
     .traits = Traits::kNotDifferentiable,
     .composite = geometry<&stride_at, &sym_stride_at>(),
-    .samples = dim_samples,
+    .samples = shape_dim_samples,
 };
 
 WEFT_OPERATOR(numel) = {
     .schema = "aten::numel(Tensor self) -> int",
     .traits = Traits::kNotDifferentiable,
     .composite = geometry<&numel_of, &sym_numel_of>(),
-    .samples = whole_samples,
+    .samples = shape_samples,
 };
 
 WEFT_OPERATOR(storage_offset) = {
     .schema = "aten::storage_offset(Tensor self) -> int",
     .traits = Traits::kNotDifferentiable,
     .composite = geometry<&offset_of, &sym_offset_of>(),
-    .samples = whole_samples,
+    .samples = shape_samples,
 };
 
 WEFT_OPERATOR(dim) = {
     .schema = "aten::dim(Tensor self) -> int",
     .traits = Traits::kNotDifferentiable,
     .composite = {.functional = function<&rank_of>()},
-    .samples = whole_samples,
+    .samples = shape_samples,
 };
 
 }  // namespace weft::ops

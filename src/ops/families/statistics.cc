@@ -8,16 +8,13 @@ namespace {
 using MaybeScalar = std::optional<Scalar>;
 using Pair = std::tuple<Tensor, Tensor>;
 
-uint64_t mask_of(const Tensor& self, const OptionalIntSpan& dim) {
-  return dim_mask(dim ? *dim : IntSpan(), self.dim());
-}
 double correction_of(const MaybeScalar& correction) { return correction ? correction->to_double() : 1; }
 
 TensorSpec spread_spec(const char* op, const Tensor& self, const OptionalIntSpan& dim, bool keepdim) {
   require(is_floating(self.dtype()) || self.is_complex(),
           "{}: std and var only support floating point and complex dtypes, but got {}", op, describe(self));
   DType type = self.is_complex() ? real_type(self.dtype()) : self.dtype();
-  return contiguous_spec(reduced_sizes(self.sizes(), mask_of(self, dim), keepdim), type, self.device());
+  return contiguous_spec(reduced_sizes(self.sizes(), dim_mask(self, dim), keepdim), type, self.device());
 }
 // The real or imaginary parts of complex memory.
 Tensor part_of(const Tensor& self, int64_t part) {
@@ -48,7 +45,7 @@ struct Spread {
   }
   static void into(const Tensor& self, OptionalIntSpan dim, const MaybeScalar& correction, bool,
                    const Tensor& out) {
-    run_variance(self, mask_of(self, dim), correction_of(correction), root, out);
+    run_variance(self, dim_mask(self, dim), correction_of(correction), root, out);
   }
   static std::tuple<TensorSpec, TensorSpec> mean_meta(const Tensor& self, OptionalIntSpan dim,
                                                       const MaybeScalar&, bool keepdim) {
@@ -57,7 +54,7 @@ struct Spread {
   }
   static void mean_into(const Tensor& self, OptionalIntSpan dim, const MaybeScalar& correction, bool,
                         const Tensor& spread, const Tensor& mean) {
-    uint64_t mask = mask_of(self, dim);
+    uint64_t mask = dim_mask(self, dim);
     if (!self.is_complex())
       return run_reduction(root ? cpu::kStdMean : cpu::kVarMean, self.dtype(), self, mask, {&spread, &mean},
                            correction_of(correction));

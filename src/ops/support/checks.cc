@@ -40,6 +40,12 @@ void check_expandable(const char* op, const char* name, const Tensor& tensor, Sy
          describe(tensor));
 }
 
+void check_index_type(const char* op, const Tensor& index) {
+  if (guard_or(index.numel() == 0, false)) return;
+  require(index.dtype() == kInt64 || index.dtype() == kInt32,
+          "{}(): Expected dtype int64 for index, but got {}", op, dtype_name(index.dtype()));
+}
+
 DType check_parameter_types(const char* op, const Tensor& input,
                             std::initializer_list<NamedTensor> parameters) {
   const NamedTensor* first = nullptr;

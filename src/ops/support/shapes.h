@@ -30,6 +30,9 @@ MemoryFormat suggested_format(const Tensor& tensor);
 
 // Normalises, checks for repeats, and returns a bit for each dim. No dims, or none given: all of them.
 uint64_t dim_mask(IntSpan dims, int64_t rank, bool empty_means_all = true);
+inline uint64_t dim_mask(const Tensor& self, const OptionalIntSpan& dim) {
+  return dim_mask(dim ? *dim : IntSpan(), self.dim());
+}
 // The sizes left after reducing the masked dims.
 SymInts reduced_sizes(SymIntSpan sizes, uint64_t mask, bool keepdim);
 

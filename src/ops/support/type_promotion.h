@@ -35,6 +35,9 @@ DType common_type(const Operand&... operands) {
 // The type in which an operator that needs real numbers computes: integers and bool become the default type.
 inline DType float_type(DType dtype) { return dtype <= DType::kInt64 ? DType::kFloat32 : dtype; }
 
+// The type in which sums of floating-point numbers are computed: 16-bit ones in f32.
+inline DType wide_type(DType dtype) { return dtype == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }
+
 // Whether a value of `from` may be written in place into a tensor of `to`: a category never falls.
 bool can_cast(DType from, DType to);
 
