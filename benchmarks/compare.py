@@ -122,7 +122,9 @@ def compare(servers, counts, meets_goals):
 
     def is_enough(patience):
         rounds = len(samples[0][longest])
-        return rounds >= patience * MOST_ROUNDS or (max(spent) >= patience * CASE_SECONDS and rounds >= FEWEST_ROUNDS)
+        return rounds >= patience * MOST_ROUNDS or (
+            max(spent) >= patience * CASE_SECONDS and rounds >= patience * FEWEST_ROUNDS
+        )
 
     def sample(patience):
         while not is_enough(patience):
@@ -273,7 +275,7 @@ def main():
         times = {}
         for name in chosen:
             if name not in times:
-                times.update(compare(servers, compared_with(name), lambda times: meets_goals(times, cases)))
+                times.update(compare(servers, compared_with(name), lambda measured: meets_goals(measured, cases)))
             weft, peer = times[name]
             if cases[name] == 0:  # part of another row
                 parts[name, threads] = weft, peer

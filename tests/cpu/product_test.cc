@@ -44,10 +44,12 @@ Operand<T> random_matrix(int64_t rows, int64_t columns, Layout layout, std::mt19
 struct Sizes {
   int64_t m, n, k;
 };
+// Where blocks of rows share copies of the other operand.
+const int64_t kManyRows = rows_of_blocks<float>(60) + 20;
 const Sizes kSizes[] = {{1, 1, 1},      {1, 1, 100},   {1, 70, 33},    {5, 40, 64},   {40, 3, 50},
                         {70, 1, 33},    {6, 16, 8},    {7, 17, 9},     {13, 31, 600}, {50, 33, 129},
-                        {90, 8, 513},   {12, 200, 20}, {130, 140, 70}, {22, 200, 20}, {1100, 40, 60},
-                        {26, 110, 530}, {29, 400, 40}};
+                        {90, 8, 513},   {12, 200, 20}, {130, 140, 70}, {22, 200, 20}, {kManyRows, 40, 60},
+                        {26, 110, 530}, {29, 400, 300}};
 
 template <typename T>
 class ProductTest : public ::testing::Test {
@@ -119,6 +121,20 @@ TYPED_TEST(ProductTest, EveryLayoutGivesTheSumOfProducts) {
   }
 }
 
+TYPED_TEST(ProductTest, ManyLongRowsGiveTheSumOfProducts) {
+  using T = TypeParam;
+  const Sizes s{rows_of_blocks<T>(depth_of_blocks<T>(700)) + 20, 110, 700};
+  Operand<T> a = random_matrix<T>(s.m, s.k, Layout::kRows, this->bits_),
+             b = random_matrix<T>(s.k, s.n, Layout::kRows, this->bits_);
+  for (int isa = 0; isa <= static_cast<int>(best_isa()); ++isa) {
+    set_active_isa(static_cast<IsaLevel>(isa));
+    GuardedVector<T> c(static_cast<size_t>(s.m * s.n), std::numeric_limits<T>::quiet_NaN());
+    Product<T> p{s.m, s.n, s.k, 1, 0, a.view, b.view, {}, c.data(), s.n, 1};
+    multiply(p);
+    expect_product(p, {}, isa_name(static_cast<IsaLevel>(isa)));
+  }
+}
+
 TYPED_TEST(ProductTest, AddsAMatrixARowAColumnANumberOrTheResultItself) {
   using T = TypeParam;
   for (const Sizes& s : kSizes) {
@@ -141,7 +157,9 @@ TYPED_TEST(ProductTest, AddsAMatrixARowAColumnANumberOrTheResultItself) {
 
 TYPED_TEST(ProductTest, HasTheSameBitsForAnyNumberOfThreads) {
   using T = TypeParam;
-  for (Sizes s : {Sizes{150, 333, 700}, Sizes{400, 90, 260}, Sizes{5, 4000, 300}, Sizes{4000, 2, 300}})
+  const int64_t many = rows_of_blocks<T>(260) + 20;
+  for (Sizes s : {Sizes{150, 333, 700}, Sizes{many, 90, 260}, Sizes{many, 400, 260}, Sizes{5, 4000, 300},
+                  Sizes{4000, 2, 300}})
     for (Layout right : kLayouts) {
       Operand<T> a = random_matrix<T>(s.m, s.k, Layout::kRows, this->bits_),
                  b = random_matrix<T>(s.k, s.n, right, this->bits_);

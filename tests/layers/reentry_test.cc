@@ -1,5 +1,5 @@
 // Where a nested call starts: each rule of docs/architecture.md by itself. A recorder at the top and one at
-// the bottom, and a counter in between, tell which layers a call has met.
+// the bottom, and a list in between, tell which layers a call has met.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,14 +39,14 @@ struct Seen {
 };
 Seen watch(const std::function<void()>& f) {
   CallList top, bottom;
-  NameList counter;
+  NameList called;
   {
     RecorderScope upper(top, Recorder::Position::kUpper);
     RecorderScope lower(bottom, Recorder::Position::kLower);
-    ModeScope mode(counter);
+    ModeScope mode(called);
     f();
   }
-  return {top.names(), counter.names, bottom.names()};
+  return {top.names(), called.names, bottom.names()};
 }
 
 TEST(Reentry, UserCodeStartsAtTheTop) {

@@ -226,7 +226,7 @@ template <typename T, typename Isa>
 Pack<T, Isa> multiply_add(Pack<T, Isa> a, Pack<T, Isa> b, Pack<T, Isa> c) {
   return Isa::multiply_add(a.v, b.v, c.v);
 }
-// The same with one number in memory for all lanes of a, which is read again for each call.
+// The same with one number in memory for all lanes of a, which each call reads; where `Isa::kReadsFactors`.
 template <typename T, typename Isa>
 Pack<T, Isa> multiply_add_from(const T* a, Pack<T, Isa> b, Pack<T, Isa> c) {
   return Isa::multiply_add_from(a, b.v, c.v);

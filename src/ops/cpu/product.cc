@@ -29,15 +29,14 @@ const ProductLoops<double>& product_loops() {
 constexpr double kThreadWork = 1 << 17;  // multiplications that are worth waking a thread
 constexpr double kPartWork = 1 << 22;    // so many more that copies of the operands cost little
 
-// So many rows of a, that deep, take half of a second-level cache.
-template <typename T>
-int64_t rows_of_blocks(int64_t depth) {
-  static const int64_t cache = [] {
-    constexpr long kUsual = 512 * 1024;
-    const long size = sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 or -1: not known
-    return size > 0 ? size : kUsual;
-  }();
-  return std::max<int64_t>(cache / 2 / (static_cast<int64_t>(sizeof(T)) * depth), 1);
+int64_t second_level_cache() {
+  constexpr long kUsual = 512 * 1024, kLeast = 256 * 1024, kMost = 4096 * 1024;
+#ifdef _SC_LEVEL2_CACHE_SIZE
+  const long size = sysconf(_SC_LEVEL2_CACHE_SIZE);  // 0 or -1: not known
+#else
+  const long size = 0;
+#endif
+  return size > 0 ? std::clamp(size, kLeast, kMost) : kUsual;
 }
 
 int64_t quotient_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -152,6 +151,12 @@ void add_nothing(const Product<T>& p) {
 }  // namespace
 
 template <typename T>
+int64_t rows_of_blocks(int64_t depth) {
+  static const int64_t cache = second_level_cache();
+  return std::max<int64_t>(cache / 2 / (static_cast<int64_t>(sizeof(T)) * depth), 1);
+}
+
+template <typename T>
 void multiply(const Product<T>& product) {
   if (product.m == 0 || product.n == 0) return;
   if (product.k == 0) return add_nothing(product);
@@ -166,6 +171,8 @@ void multiply(const Product<T>& product) {
   else run_in_parts(chosen, isa.rows, isa.columns, isa.tiles);
 }
 
+template int64_t rows_of_blocks<float>(int64_t);
+template int64_t rows_of_blocks<double>(int64_t);
 template void multiply(const Product<float>&);
 template void multiply(const Product<double>&);
 

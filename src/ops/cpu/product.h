@@ -58,6 +58,10 @@ int64_t depth_of_blocks(int64_t k) {
   const int64_t blocks = (k + kLongestBlock<T> - 1) / kLongestBlock<T>;
   return (k + blocks - 1) / blocks;
 }
+// So many rows of a, that deep, take half of the second-level cache. More rows are cut into blocks, which
+// share copies of b.
+template <typename T>
+int64_t rows_of_blocks(int64_t depth);
 inline constexpr int64_t kBlockColumns = 2048;  // of b: they stay in the last-level cache
 
 // One instruction set's loops for a type. `rows` and `columns` are what the innermost one computes at once,

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -49,8 +48,8 @@ struct ProductOf {
   // Whether a multiplication can read its factor from memory without a place in a register. Then rows at a
   // distance that the compiler knows need a third fewer instructions: their addresses are parts of these.
   static constexpr bool kReadsFactors = Isa::kReadsFactors;
+  static constexpr Lie kApartIfItPays = kReadsFactors ? Lie::kApart : Lie::kAny;
   // Two rows of three read their factor once for each pack; all rows would wait for the ways to memory.
-  static constexpr Lie kApart = kReadsFactors ? Lie::kApart : Lie::kAny;
   template <Lie lie, size_t r>
   static constexpr bool kReadsTwice = kReadsFactors && lie != Lie::kAny && r % 3 != 0;
   // Where sums go: c = alpha * sums + beta * addend.
@@ -247,7 +246,7 @@ struct ProductOf {
     if constexpr (packs == 2)
       if (b.copy && groups > 0) {
         if (is_interleaved) tile<2, Lie::kInterleaved, false, only_stores, true>(1, depth, a, b, to, kWhole);
-        else if (is_apart) tile<2, kApart, false, only_stores, true>(1, depth, a, b, to, kWhole);
+        else if (is_apart) tile<2, kApartIfItPays, false, only_stores, true>(1, depth, a, b, to, kWhole);
         else tile<2, Lie::kAny, false, only_stores, true>(1, depth, a, b, to, kWhole);
         b = {b.copy, kColumns};
         a.data += a.group;
@@ -261,9 +260,11 @@ struct ProductOf {
       else if (is_interleaved)
         tile<packs, Lie::kInterleaved, false, only_stores, false>(groups, depth, a, b, to, kWhole);
       else if (is_apart && is_packed && b.next)
-        tile<packs, kApart, true, only_stores, false, kLooksAhead>(groups, depth, a, b, to, kWhole);
+        tile<packs, kApartIfItPays, true, only_stores, false, kLooksAhead>(groups, depth, a, b, to, kWhole);
       else if (is_apart && is_packed)
-        tile<packs, kApart, true, only_stores, false>(groups, depth, a, b, to, kWhole);
+        tile<packs, kApartIfItPays, true, only_stores, false>(groups, depth, a, b, to, kWhole);
+      else if (kLooksAhead && b.next)
+        tile<packs, Lie::kAny, false, only_stores, false, kLooksAhead>(groups, depth, a, b, to, kWhole);
       else tile<packs, Lie::kAny, false, only_stores, false>(groups, depth, a, b, to, kWhole);
     }
     a.data += groups * a.group;
@@ -303,7 +304,9 @@ struct ProductOf {
 
   // --- copies of the operands into the order in which tiles read them ------------------------------------
 
-  static int64_t distance_of_copies(int64_t depth) { return kReadsFactors ? kRowDistance : depth; }
+  // Short rows would waste too much of the fixed distance.
+  static bool copies_apart(int64_t depth) { return kReadsFactors && depth >= kLongestBlock<T> / 2; }
+  static int64_t distance_of_copies(int64_t depth) { return copies_apart(depth) ? kRowDistance : depth; }
 
   // Contiguous rows are copied as they are, others by groups of kRows, element by element; the last group may
   // have fewer rows.
@@ -425,17 +428,19 @@ struct ProductOf {
     block(product, part, p, depth, Panels::kCopied, panels);
   }
 
-  // Rows that follow each other are copied for as many columns as make up for it with addresses that the
-  // compiler knows.
-  static constexpr int64_t kColumnsThatPay = kReadsFactors ? 384 : std::numeric_limits<int64_t>::max();
+  // So many columns make up for a copy of rows whose only fault is that the compiler does not know their
+  // distance.
+  static constexpr int64_t kColumnsThatPay = 384;
 
   // The terms p to p + depth of a block of c.
   static void block(const Product<T>& product, const ProductPart& part, int64_t p, int64_t depth,
                     Panels panels, T* b_copy) {
     const MatrixView<T>&a = product.a, &b = product.b;
     // A copy is worth its while where it is read several times.
-    const bool lies_well = a.column_stride == 1 && a.row_stride == depth;
-    const bool copies_a = part.columns > (lies_well ? kColumnsThatPay : 3 * kColumns);
+    const bool lies_as_copied = a.column_stride == 1 && a.row_stride == depth;
+    const bool moves_apart = lies_as_copied && copies_apart(depth) && panels != Panels::kOriginal;
+    const bool copies_a =
+        lies_as_copied ? moves_apart && part.columns > kColumnsThatPay : part.columns > 3 * kColumns;
     const int64_t row_of_copy = a.column_stride == 1 ? distance_of_copies(depth) : depth;
     Scratch a_copy(copies_a ? rounded_up(part.rows, kRows) * row_of_copy * static_cast<int64_t>(sizeof(T))
                             : 0);

@@ -58,8 +58,6 @@ TensorSpec norm_spec(const Tensor& self, const Scalar& p, IntSpan dims, bool kee
 
 // --- the kernel ------------------------------------------------------------------------------------------
 
-// 16-bit floats add up in f32.
-
 Tensor magnitudes(const Tensor& self, DType type) {
   Tensor result = allocate(contiguous_spec(self.sizes(), type, self.device()));
   DType compute = self.is_complex() ? complex_type(type) : type;
