@@ -83,16 +83,19 @@ void rebase_history(const Tensor& self, const Ref<GradNode>& node) {
   const VariableMeta* meta = variable_meta_or_null(self);
   const Ref<GradNode> before = meta ? meta->grad_fn : nullptr;
   if (!step) {
+    // Views of a base that requires a gradient do so too: they are told when it begins to.
+    const bool begins = !self.requires_grad();
     set_history(self, node);
-    mark_views(self);
+    if (begins) mark_views(self);
     move_retained(self, before);
     return;
   }
   node->results.push_back({self.dtype(), self.device(), SymInts(self.sizes())});
   const Tensor& base = step->base;
   Ref<GradNode> slices(new CopySlices(base, step, node));
+  const bool begins = !base.requires_grad();
   set_history(base, slices);
-  mark_views(base);
+  if (begins) mark_views(base);
   variable_meta(self).grad_fn.reset();  // made anew from the base on next use
   move_retained(self, before);
 }

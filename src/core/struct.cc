@@ -64,7 +64,7 @@ StructTypeRef find_struct(std::string_view name) {
 }
 
 StructObject::StructObject(StructTypeRef type, ValueList fields)
-    : type_(std::move(type)), fields_(std::move(fields)) {
+    : ValueObject(Role::kStruct), type_(std::move(type)), fields_(std::move(fields)) {
   require(fields_.size() == type_->fields().size(), "struct {} has {} fields, but {} values came",
           type_->name(), type_->fields().size(), fields_.size());
 }

@@ -85,7 +85,7 @@ void TensorImpl::set_geometry(SymIntSpan sizes, SymIntSpan strides, SymInt offse
     strides_.assign(strides.begin(), strides.end());
   }
   offset_ = std::move(offset);
-  layout_ = 0;
+  layout_.store(0, std::memory_order_relaxed);
   note_symbolic();
 }
 
@@ -95,7 +95,7 @@ void TensorImpl::set_contiguous(SymIntSpan sizes) {
   offset_ = 0;
   strides_ = contiguous_strides(this->sizes());
   note_symbolic();
-  layout_ = kContiguousKnown | kContiguous;
+  layout_.store(kContiguousKnown | kContiguous, std::memory_order_relaxed);
 }
 
 void TensorImpl::set_storage(Ref<Storage> storage) {
@@ -149,7 +149,8 @@ bool TensorImpl::decide_contiguous() const {
     for (size_t d = sizes_.size(); d-- > 0;) order.push_back(d);
     contiguous = is_empty(sizes()) || is_dense_in_order(sizes(), strides(), order);
   }
-  layout_ = static_cast<uint8_t>(kContiguousKnown | (contiguous ? kContiguous : 0));
+  layout_.store(static_cast<uint8_t>(kContiguousKnown | (contiguous ? kContiguous : 0)),
+                std::memory_order_relaxed);
   return contiguous;
 }
 
@@ -170,8 +171,11 @@ bool TensorImpl::is_non_overlapping_and_dense() const {
 
 uint64_t TensorImpl::serial() const {
   static std::atomic<uint64_t> next{1};
-  if (!serial_) serial_ = next.fetch_add(1, std::memory_order_relaxed);
-  return serial_;
+  uint64_t known = serial_.load(std::memory_order_relaxed);
+  if (known) return known;
+  const uint64_t fresh = next.fetch_add(1, std::memory_order_relaxed);
+  // Where another thread was first, the number that it gave counts.
+  return serial_.compare_exchange_strong(known, fresh, std::memory_order_relaxed) ? fresh : known;
 }
 
 namespace {

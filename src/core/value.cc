@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <cmath>
+#include <functional>
 
 #include "weft/base/error.h"
 
@@ -398,13 +400,68 @@ std::string Value::to_string() const {
   return "";
 }
 
+namespace {
+
+constexpr size_t kFewEntries = 8;
+
+size_t hash_of(const Value& value);
+
+size_t hash_of(const ValueList& elements) {
+  size_t hash = elements.size();
+  for (const Value& element : elements) hash = hash * 31 + hash_of(element);
+  return hash;
+}
+
+// Equal Values have equal hashes; kinds that are rarely keys share one.
+size_t hash_of(const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::kBool:
+    case Value::Kind::kInt:
+      return std::hash<int64_t>()(value.to_int());
+    case Value::Kind::kDouble:
+      return std::hash<double>()(value.to_double() + 0.0);  // -0 equals 0
+    case Value::Kind::kString:
+      return std::hash<std::string_view>()(value.to_string_view());
+    case Value::Kind::kTensor:
+      return std::hash<const TensorImpl*>()(value.tensor_impl());
+    case Value::Kind::kList:
+    case Value::Kind::kTuple:
+      return hash_of(value.elements());
+    default:
+      return static_cast<size_t>(value.kind());
+  }
+}
+
+// Integers are their own hashes: neighbours must not fill neighbouring slots of one run.
+size_t first_slot(size_t hash, size_t slots) { return (hash * 0x9E3779B97F4A7C15ull >> 20) & (slots - 1); }
+
+}  // namespace
+
 Dict::Dict(std::initializer_list<Entry> entries) {
   for (const Entry& entry : entries) set(entry.first, entry.second);
 }
+size_t Dict::place(const Value& key) const {
+  if (slots_.empty()) {
+    size_t i = 0;
+    while (i < entries_.size() && !(entries_[i].first == key)) ++i;
+    return i;
+  }
+  for (size_t slot = first_slot(hash_of(key), slots_.size());; slot = (slot + 1) & (slots_.size() - 1)) {
+    if (slots_[slot] == 0) return entries_.size();
+    if (entries_[slots_[slot] - 1].first == key) return slots_[slot] - 1;
+  }
+}
+void Dict::index_entries(size_t slots) {
+  slots_.assign(slots, 0);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    size_t slot = first_slot(hash_of(entries_[i].first), slots);
+    while (slots_[slot] != 0) slot = (slot + 1) & (slots - 1);
+    slots_[slot] = static_cast<uint32_t>(i + 1);
+  }
+}
 const Value* Dict::find(const Value& key) const {
-  for (const Entry& entry : entries_)
-    if (entry.first == key) return &entry.second;
-  return nullptr;
+  const size_t at = place(key);
+  return at < entries_.size() ? &entries_[at].second : nullptr;
 }
 const Value& Dict::at(const Value& key) const {
   if (const Value* value = find(key)) return *value;
@@ -413,20 +470,24 @@ const Value& Dict::at(const Value& key) const {
   fail("no entry {}; the dictionary has [{}]", key.to_string(), keys);
 }
 void Dict::set(Value key, Value value) {
-  for (Entry& entry : entries_)
-    if (entry.first == key) {
-      entry.second = std::move(value);
-      return;
-    }
+  if (const size_t at = place(key); at < entries_.size()) {
+    entries_[at].second = std::move(value);
+    return;
+  }
   entries_.emplace_back(std::move(key), std::move(value));
+  if (entries_.size() <= kFewEntries) return;
+  if (entries_.size() * 2 > slots_.size()) return index_entries(std::bit_ceil(entries_.size() * 4));
+  size_t slot = first_slot(hash_of(entries_.back().first), slots_.size());
+  while (slots_[slot] != 0) slot = (slot + 1) & (slots_.size() - 1);
+  slots_[slot] = static_cast<uint32_t>(entries_.size());
 }
 bool Dict::erase(const Value& key) {
-  for (auto it = entries_.begin(); it != entries_.end(); ++it)
-    if (it->first == key) {
-      entries_.erase(it);
-      return true;
-    }
-  return false;
+  const size_t at = place(key);
+  if (at == entries_.size()) return false;
+  entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(at));
+  // The order moves up with the entries: their places are counted anew.
+  if (!slots_.empty()) index_entries(slots_.size());
+  return true;
 }
 
 }  // namespace weft

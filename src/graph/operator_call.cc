@@ -6,12 +6,6 @@
 namespace weft {
 namespace {
 
-// The overload of the same name for tensors ("Tensor") or numbers ("Scalar"); null when there is none.
-const Operator* sibling(const Operator& op, std::string_view overload) {
-  std::string_view name = op.name();
-  return find_operator(fmt::format("{}.{}", name.substr(0, name.find('.')), overload));
-}
-
 ValueList by_names(const Operator& from, Args args, const Operator& to) {
   ValueList placed(to.info().defaults);
   for (size_t i = 0; i < args.size(); ++i)
@@ -22,7 +16,9 @@ ValueList by_names(const Operator& from, Args args, const Operator& to) {
 
 // How an overload for numbers is written; null where it is none.
 const Operator* overload_for_tensors(const Operator& op) {
-  return op.has(Traits::kNumberOverload) && op.form() != OpForm::kOut ? sibling(op, "Tensor") : nullptr;
+  return op.has(Traits::kNumberOverload) && op.form() != OpForm::kOut
+             ? op.relative(Operator::Relative::kForTensors)
+             : nullptr;
 }
 
 }  // namespace
@@ -64,7 +60,7 @@ CompleteCall complete_call(const Operator& op, Args args, const Kwargs& kwargs) 
   const Operator::Info& info = op.info();
   for (size_t i = 0; i < call.args.size(); ++i) {
     if (info.is_tensor[i] != 1 || !call.args[i].is_number()) continue;
-    const Operator* numbers = i == 1 ? sibling(op, "Scalar") : nullptr;
+    const Operator* numbers = i == 1 ? op.relative(Operator::Relative::kForNumbers) : nullptr;
     if (numbers && numbers->has(Traits::kNumberOverload) && numbers->form() == op.form())
       return {numbers, by_names(op, call.args, *numbers)};
     call.args[i] = number_as_tensor(call.args[i]);

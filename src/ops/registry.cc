@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <mutex>
 #include <unordered_map>
@@ -139,9 +141,41 @@ const Operator::Info& Operator::parse() const {
   return *expected;
 }
 
-const Operator& Operator::functional() const {
-  return form_ == OpForm::kFunctional ? *this : operator_named(name_in(def_->schema));
+std::string Operator::name_of(Relative which) const {
+  const std::string_view own = name(), base = own.substr(0, own.find('.'));
+  switch (which) {
+    case Relative::kFunctional:
+      return std::string(name_in(def_->schema));
+    case Relative::kForTensors:
+      return fmt::format("{}.Tensor", base);
+    case Relative::kForNumbers:
+      return fmt::format("{}.Scalar", base);
+    case Relative::kWithWrittenResults:
+      return fmt::format("{}_functional", own);
+  }
+  __builtin_unreachable();
 }
+
+const Operator* Operator::find_relative(Relative which) const {
+  const std::string wanted = name_of(which);
+  Registry& r = registry();
+  // Found and kept under one lock: an operator that is registered meanwhile is not missed.
+  std::lock_guard lock(r.mutex);
+  auto found = r.by_name.find(wanted);
+  const Operator* relative = found == r.by_name.end() ? this : found->second;
+  relatives_[static_cast<size_t>(which)].store(relative, std::memory_order_release);
+  return relative == this ? nullptr : relative;
+}
+
+// What was looked for in vain may be there now.
+struct detail::RelativesAccess {
+  static void forget_missing(const Operator& op) {
+    for (auto& relative : op.relatives_) {
+      const Operator* none = &op;
+      relative.compare_exchange_strong(none, nullptr, std::memory_order_acq_rel);
+    }
+  }
+};
 
 const Operator* find_operator(std::string_view name) {
   Registry& r = registry();
@@ -179,6 +213,7 @@ void detail::register_operator(const Operator& op) {
   require(!r.by_name.contains(name_in(op.schema_text())), "operator {} is defined already",
           name_in(op.schema_text()));
   r.add(op);
+  for (const Operator* other : r.in_order) RelativesAccess::forget_missing(*other);
 }
 
 }  // namespace weft

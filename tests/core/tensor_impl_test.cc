@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "weft/weft.h"
 
 namespace weft {
@@ -37,6 +39,22 @@ TEST(TensorImpl, AViewThatOthersWereMadeFromMayGoFirst) {
   base.sum().backward();
   Tensor expected = from_data<float>({1, 3, 1, 1, 3, 1}, {2, 3});
   EXPECT_TRUE((leaf.grad() == expected).all().item().to_bool());
+}
+
+TEST(TensorImplThreads, AgreeOnWhatIsFoundOutLate) {
+  for (int round = 0; round < 50; ++round) {
+    Tensor shared = allocate_contiguous({4, 3}, kFloat32);
+    Tensor transposed = alias_with(shared, SymInts{3, 4}, SymInts{1, 3}, 0);
+    std::vector<uint64_t> serials(4);
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < serials.size(); ++i)
+      threads.emplace_back([&, i] {
+        EXPECT_FALSE(transposed.is_contiguous());
+        serials[i] = transposed.impl()->serial();
+      });
+    for (std::thread& thread : threads) thread.join();
+    for (uint64_t serial : serials) EXPECT_EQ(serial, transposed.impl()->serial());
+  }
 }
 
 }  // namespace

@@ -125,7 +125,8 @@ class TensorImpl final : public RefCounted, public Pooled {
   void set_dtype(DType dtype) noexcept { dtype_ = dtype; }
 
   bool is_contiguous() const {
-    return (layout_ & kContiguousKnown) ? (layout_ & kContiguous) : decide_contiguous();
+    const uint8_t layout = layout_.load(std::memory_order_relaxed);
+    return (layout & kContiguousKnown) ? (layout & kContiguous) : decide_contiguous();
   }
   bool is_contiguous(MemoryFormat format) const;
   // Some permutation of the dims is contiguous: every byte between the first and last element is an element.
@@ -147,7 +148,7 @@ class TensorImpl final : public RefCounted, public Pooled {
   // A number that no other tensor of the process ever had or will have; given out on first use.
   uint64_t serial() const;
   // For an internal copy that stands for the very same value.
-  void share_serial(const TensorImpl& other) { serial_ = other.serial(); }
+  void share_serial(const TensorImpl& other) { serial_.store(other.serial(), std::memory_order_relaxed); }
 
   // Makes this tensor one that requires no gradient; what its `.grad` holds stays.
   void forget_history() {
@@ -170,13 +171,14 @@ class TensorImpl final : public RefCounted, public Pooled {
   uint32_t flags_ = 0;
   DType dtype_;
   Device device_;
-  mutable uint8_t layout_ = 0;
+  // Found out when first asked for, by any of the threads that read the tensor: all of them find the same.
+  mutable std::atomic<uint8_t> layout_ = 0;
   Ref<Storage> storage_;
   SymInt offset_ = 0;
   int64_t numel_ = 0;
   SymInts sizes_, strides_;
   std::optional<uint32_t> own_version_;
-  mutable uint64_t serial_ = 0;
+  mutable std::atomic<uint64_t> serial_ = 0;
   // The views of this base, so that a write which gives it a history can reach them.
   mutable ViewStep* views_ = nullptr;
   mutable std::atomic_flag views_lock_ = ATOMIC_FLAG_INIT;

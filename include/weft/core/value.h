@@ -20,7 +20,7 @@ class Dict;
 class ValueObject : public RefCounted {
  public:
   // What hot code tells apart without asking for the class.
-  enum class Role : uint8_t { kOther, kNode, kCallable };
+  enum class Role : uint8_t { kOther, kNode, kCallable, kStruct };
 
   explicit ValueObject(Role role = Role::kOther) noexcept : role_(role) {}
   virtual ~ValueObject();
@@ -209,7 +209,8 @@ class Value {
   Payload payload_;
 };
 
-// An insertion-ordered dictionary. Keys are strings, numbers or tensors (by identity).
+// An insertion-ordered dictionary. Keys are strings, numbers or tensors (by identity), and found in constant
+// time.
 class Dict {
  public:
   using Entry = std::pair<Value, Value>;
@@ -230,7 +231,14 @@ class Dict {
   bool operator==(const Dict& other) const { return entries_ == other.entries_; }
 
  private:
+  // Where the key is in `entries_`; their size where it is not.
+  size_t place(const Value& key) const;
+  void index_entries(size_t slots);
+
   std::vector<Entry> entries_;
+  // Beyond a few entries a hash table with open addressing: 1 + the place of an entry, or 0. Its size is a
+  // power of two.
+  std::vector<uint32_t> slots_;
 };
 
 }  // namespace weft

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <span>
@@ -12,6 +13,10 @@
 namespace weft {
 
 enum class OpForm : uint8_t { kFunctional, kInplace, kOut };
+
+namespace detail {
+struct RelativesAccess;
+}
 
 // One overload as the dispatcher sees it: a form of an OpDef, with its parsed schema.
 class Operator {
@@ -34,7 +39,21 @@ class Operator {
   // The C++ type that the schema gives the typed function; null for users' operators.
   const std::type_info* signature() const noexcept { return signature_; }
   // The functional overload that an in-place or out= form derives from; itself for a functional one.
-  const Operator& functional() const;
+  const Operator& functional() const {
+    return form_ == OpForm::kFunctional ? *this : *relative(Relative::kFunctional);
+  }
+  // Operators that are known by their names to belong to this one.
+  enum class Relative : uint8_t {
+    kFunctional,          // of an in-place or out= form
+    kForTensors,          // the overload "Tensor"
+    kForNumbers,          // the overload "Scalar"
+    kWithWrittenResults,  // "..._functional": gives what this one writes, after what this one gives
+  };
+  // Null where there is none. Looked up once: afterwards it costs a load.
+  const Operator* relative(Relative which) const {
+    const Operator* known = relatives_[static_cast<size_t>(which)].load(std::memory_order_acquire);
+    return known ? (known == this ? nullptr : known) : find_relative(which);
+  }
 
   // Facts read off the schema once.
   struct Info {
@@ -53,6 +72,9 @@ class Operator {
 
  private:
   const Info& parse() const;
+  const Operator* find_relative(Relative which) const;
+  std::string name_of(Relative which) const;
+  friend struct detail::RelativesAccess;
   const Function& of_form(const KernelSet& set) const noexcept {
     switch (form_) {
       case OpForm::kFunctional:
@@ -70,6 +92,8 @@ class Operator {
   OpForm form_;
   const std::type_info* signature_;
   mutable std::atomic<const Info*> info_{nullptr};
+  // By Relative: null is not looked up yet, the operator itself says that there is none.
+  mutable std::array<std::atomic<const Operator*>, 4> relatives_{};
 };
 
 // The operator of this qualified name ("aten::add.Tensor"); null when there is none.
