@@ -25,7 +25,9 @@
 // sym: sizes as expressions
 #include "weft/sym/expr.h"
 #include "weft/sym/shape_env.h"
+#include "weft/sym/source.h"
 #include "weft/sym/sym_int.h"
+#include "weft/sym/text.h"
 #include "weft/sym/value_range.h"
 
 // core: tensors and values
@@ -43,6 +45,7 @@
 #include "weft/core/tensor_impl.h"
 #include "weft/core/typed_value.h"
 #include "weft/core/value.h"
+#include "weft/core/value_walk.h"
 #include "weft/core/view_step.h"
 
 // ops: the operators, and how their calls are observed

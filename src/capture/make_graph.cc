@@ -48,7 +48,7 @@ class Inputs {
   Value leaf(const Value& value, const std::string& source) {
     if (value.is_tensor()) return tensor(value.tensor_ref(), source);
     if (value.kind() == Value::Kind::kInt && options_.mode == CaptureMode::kSymbolic)
-      return fake_->options().shape_env->create_symbol(value.to_int(), source);
+      return fake_->options().shape_env->create_value(value.to_int(), source, sym::DimPolicy::kDuck);
     return value;
   }
 

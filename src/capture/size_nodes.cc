@@ -203,6 +203,9 @@ Node& SizeNodes::make(const sym::Expr* expr) {
     case sym::Kind::kNot:
       made = one("torch.sym_not");
       break;
+    case sym::Kind::kHeld:
+      made = node_for(expr->arg(0));
+      break;
     case sym::Kind::kToFloat:
       made = one("torch.sym_float");
       break;

@@ -89,7 +89,7 @@ bool SymbolicTracer::uses_root(Args args) const {
 }
 
 SymInt SymbolicTracer::number(Node& node, std::string_view what) {
-  SymInt value = env_->create_unbacked_int(std::string(what));
+  SymInt value = env_->create_unbacked_int(sym::Source::computed(std::string(what)));
   track(value, node);
   return value;
 }

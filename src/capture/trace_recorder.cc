@@ -169,7 +169,7 @@ SymInt TraceRecorder::integer_of(const Tensor& tensor) {
     MaskScope below(layer::below(layer::kRecorderUpper));
     hint = tensor.item().to_int();
   }
-  SymInt value = env_->create_symbol(hint, "item", sym::DimPolicy::kDynamic, sym::ValueRange{});
+  SymInt value = env_->create_value(hint, sym::Source::computed("item"));
   Node& item = graph().call_function("aten::item", {node});
   annotate(item, value);
   track(value, item);

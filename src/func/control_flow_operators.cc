@@ -314,7 +314,8 @@ Value fake_stacked_while(Args args) {
   require(mode && mode->options().shape_env,
           "while_loop: its gradient needs what every round gave, and how many there are depends on data; "
           "capture it with CaptureMode::kSymbolic or kReal, or detach what it carries");
-  SymInt count = mode->options().shape_env->create_unbacked_int("the rounds of a while_loop");
+  SymInt count =
+      mode->options().shape_env->create_unbacked_int(sym::Source::computed("the rounds of a while_loop"));
   check_size_like(count);
   check(count >= 1, "a while_loop keeps at least one entry");
   return Value::tuple(stacked_shapes(round, count));

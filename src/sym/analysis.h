@@ -8,6 +8,10 @@
 
 namespace weft::sym {
 
+struct Symbol;
+// The symbol of a symbol expression; an error for one that a rollback has forgotten.
+const Symbol& live_symbol(const ShapeEnv& env, const Expr* expr);
+
 // The bounds of a node from those of its arguments, `of(arg)`.
 template <typename Of>
 ValueRange propagate(const Expr& expr, Of of) {

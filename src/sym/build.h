@@ -30,6 +30,9 @@ const Expr* compare(ExprPool& pool, Kind kind, const Expr* a, const Expr* b);
 const Expr* logical_and(ExprPool& pool, std::span<const Expr* const> args);
 const Expr* logical_or(ExprPool& pool, std::span<const Expr* const> args);
 const Expr* logical_not(ExprPool& pool, const Expr* a);
+// The condition as it is, whatever is known; `released` takes the mark off again, at any depth.
+const Expr* held(ExprPool& pool, const Expr* condition);
+const Expr* released(ExprPool& pool, const Expr* condition);
 
 // Floats, and between floats and integers
 const Expr* to_float(ExprPool& pool, const Expr* a);

@@ -94,6 +94,8 @@ const Expr* logical_not(ExprPool& pool, const Expr* a) {
       return pool.boolean(a->value() == 0);
     case Kind::kNot:
       return a->arg(0);
+    case Kind::kHeld:
+      return held(pool, logical_not(pool, a->arg(0)));
     case Kind::kEq:
       return pool.make(Kind::kNe, Type::kBool, a->args());
     case Kind::kNe:
@@ -108,6 +110,25 @@ const Expr* logical_not(ExprPool& pool, const Expr* a) {
       break;
   }
   return pool.make(Kind::kNot, Type::kBool, std::array{a});
+}
+
+const Expr* held(ExprPool& pool, const Expr* condition) {
+  if (condition->is_constant() || condition->kind() == Kind::kHeld) return condition;
+  return pool.make(Kind::kHeld, Type::kBool, std::array{condition});
+}
+
+const Expr* released(ExprPool& pool, const Expr* condition) {
+  std::unordered_map<const Expr*, const Expr*> done;
+  std::vector<const Expr*> args;
+  visit_post_order(
+      condition, [&](const Expr* e) { return done.contains(e); },
+      [&](const Expr* e) {
+        args.clear();
+        for (const Expr* arg : e->args()) args.push_back(done.at(arg));
+        bool is_same = std::ranges::equal(args, e->args());
+        done.emplace(e, e->kind() == Kind::kHeld ? args[0] : is_same ? e : rebuild(pool, e, args));
+      });
+  return done.at(condition);
 }
 
 }  // namespace weft::sym

@@ -83,6 +83,8 @@ std::optional<Number> apply_bool(const Expr& expr, const std::vector<Number>& ar
       return std::ranges::any_of(args, truth);
     case Kind::kNot:
       return !truth(args[0]);
+    case Kind::kHeld:
+      return truth(args[0]);
     default:
       if (args.size() == 2) return compare(expr.kind(), real(args[0]), real(args[1]));
       return compare(expr.kind(), integer(args[0]), int64_t{0});

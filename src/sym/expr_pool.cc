@@ -50,7 +50,7 @@ Expr* ExprPool::allocate(const Parts& parts) {
   expr->value_ = parts.value;
   expr->args_ = store(parts.args);
   expr->coefficients_ = store(parts.coefficients);
-  states_.emplace_back();
+  states_.push_back({.expr = expr});
   nodes_.insert(expr);
   return expr;
 }
@@ -80,6 +80,29 @@ const Expr* ExprPool::symbol(int64_t index, Type type, bool unbacked, const Valu
   own.hint = hint;
   own.hint_epoch = hint_epoch;
   return expr;
+}
+
+void ExprPool::forget(const Expr* symbol, std::string name) {
+  state(symbol).is_forgotten = true;
+  nodes_.erase(symbol);
+  forgotten_names.emplace(symbol, std::move(name));
+}
+
+void ExprPool::revise() {
+  ++facts_epoch;
+  ++hint_epoch;
+  auto is_forgotten = [&](const Expr* arg) { return state(arg).is_forgotten; };
+  // Children come before parents.
+  for (State& own : states_) {
+    const Expr& expr = *own.expr;
+    if (own.is_forgotten || expr.args().empty()) continue;
+    if (std::ranges::any_of(expr.args(), is_forgotten)) {
+      own.is_forgotten = true;
+      nodes_.erase(&expr);
+    } else {
+      own.range = propagate(expr, [&](const Expr* arg) { return state(arg).range; });
+    }
+  }
 }
 
 // Plain integers that a SymInt cannot hold in its bits belong to no environment and are never freed: there

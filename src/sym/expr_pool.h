@@ -15,12 +15,14 @@ namespace weft::sym {
 class ExprPool {
  public:
   // What is remembered about a node. An answer is current when its epoch is the pool's; an old range is
-  // looser than a current one but still holds, since facts are only ever added.
+  // looser than a current one but still holds: where facts are taken back, `revise` starts anew.
   struct State {
-    ValueRange range;
-    std::optional<Number> hint;
+    const Expr* expr = nullptr;
+    ValueRange range = {};
+    std::optional<Number> hint = {};
     const Expr* simplified = nullptr;
     uint32_t range_epoch = 0, hint_epoch = 0, simplified_epoch = 0;
+    bool is_forgotten = false;
   };
 
   explicit ExprPool(ShapeEnv* env) : env_(env) {}
@@ -37,6 +39,12 @@ class ExprPool {
   const Expr* make(Kind kind, Type type, std::span<const Expr* const> args,
                    std::span<const int64_t> coefficients = {}, int64_t value = 0);
 
+  // Expressions over this symbol are never found again, though they stay in memory.
+  void forget(const Expr* symbol, std::string name);
+  // After symbols were forgotten and the states of others set back: makes every other state follow from
+  // theirs.
+  void revise();
+
   State& state(const Expr* expr) { return states_[expr->id()]; }
   size_t size() const { return states_.size(); }
 
@@ -44,6 +52,8 @@ class ExprPool {
   std::unordered_map<const Expr*, ValueRange> bounds;
   // Counts up when facts are added, and when hints change.
   uint32_t facts_epoch = 1, hint_epoch = 1;
+  // Of symbols that are gone, for whoever prints a value over them.
+  std::unordered_map<const Expr*, std::string> forgotten_names;
 
  private:
   struct Parts {

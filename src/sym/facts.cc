@@ -106,7 +106,7 @@ void ShapeEnv::narrow(const Expr* symbol, const ValueRange& range) {
     fail("{} cannot be in {}: it is known to be in {}; the two conditions contradict each other",
          symbol->to_string(), range.to_string(), own.to_string());
   own = narrowed;
-  symbols_[static_cast<size_t>(symbol->value())].range = narrowed;
+  mutable_symbol(symbol, "narrow").range = narrowed;
   ++pool_->facts_epoch;
   if (narrowed.is_point() && !replacements_.contains(symbol->id()))
     set_replacement(symbol, pool_->constant(narrowed.lo));

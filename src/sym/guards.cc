@@ -1,6 +1,8 @@
 // The four questions: known, guard, guard_or, check.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "sym/analysis.h"
 #include "sym/build.h"
 #include "weft/sym/shape_env.h"
@@ -25,44 +27,64 @@ Location with_calls(const Location& where) {
 }
 std::string place_of(const Location& where) { return with_calls(where).to_string(); }
 
-// "u0 (from nonzero(x))"
-std::string unbacked_text(const ShapeEnv& env, const Expr* expr) {
+// "u0 (from nonzero(x))": the symbols that `is_meant`.
+template <typename IsMeant>
+std::string symbols_text(const ShapeEnv& env, const Expr* expr, IsMeant is_meant) {
   std::string text;
   for (const sym::Symbol* symbol : env.free_symbols(expr)) {
-    if (symbol->backing != sym::Backing::kUnbacked) continue;
+    if (!is_meant(*symbol)) continue;
     if (!text.empty()) text += ", ";
     text += symbol->name;
-    if (!symbol->sources[0].empty()) text += fmt::format(" (from {})", symbol->sources[0]);
+    if (!symbol->sources[0].is_empty()) text += fmt::format(" (from {})", symbol->sources[0].to_string());
   }
   return text;
 }
 
-[[noreturn]] void fail_undecided(ShapeEnv& env, const Expr* condition, const Location& where) {
-  std::string text = condition->to_string();
-  if (!condition->has_unbacked())
+bool is_unbacked(const sym::Symbol& symbol) { return symbol.backing == sym::Backing::kUnbacked; }
+bool is_unhinted(const sym::Symbol& symbol) { return !is_unbacked(symbol) && !symbol.hint; }
+
+// Whether an example value is missing that would answer.
+bool lacks_hint(const ShapeEnv& env, const Expr* expr) {
+  if (env.hint(expr)) return false;
+  std::vector<const sym::Symbol*> symbols = env.free_symbols(expr);
+  return std::ranges::any_of(symbols, [](const sym::Symbol* symbol) { return is_unhinted(*symbol); });
+}
+
+// Why backed symbols leave it open. `rest` says what to do when an example is missing.
+[[noreturn]] void fail_unanswered(ShapeEnv& env, const Expr* expr, std::string_view what,
+                                  const Location& where, std::string_view rest) {
+  std::string text = expr->to_string(), missing = symbols_text(env, expr, is_unhinted);
+  if (missing.empty())
     fail(
-        "cannot decide {} at {}: it has no value at the example sizes (division by zero or overflow); check "
-        "its divisors first",
-        text, place_of(where));
+        "cannot {} at {}: it has no value at the example sizes (division by zero or overflow); check its "
+        "divisors first",
+        fmt::format(fmt::runtime(what), text), place_of(where));
+  fail("cannot {} at {}: only an example value could tell, and {} has none. Give it one by set_hint, {}",
+       fmt::format(fmt::runtime(what), text), place_of(where), missing,
+       fmt::format(fmt::runtime(rest), text));
+}
+
+[[noreturn]] void fail_undecided(ShapeEnv& env, const Expr* condition, const Location& where) {
+  if (!condition->has_unbacked())
+    fail_unanswered(env, condition, "decide {}", where, "or write check({}) before this line");
+  std::string text = condition->to_string();
   fail(
       "cannot decide {} at {}: {} is only known at run time. If it always holds, write check({}) before this "
       "line; if it never does, check({}); to go on without knowing, ask guard_or(..., otherwise)",
-      text, place_of(where), unbacked_text(env, condition), text,
+      text, place_of(where), symbols_text(env, condition, is_unbacked), text,
       sym::logical_not(env.pool(), condition)->to_string());
 }
 
 [[noreturn]] void fail_no_number(ShapeEnv& env, const Expr* expr, const Location& where) {
-  std::string text = expr->to_string();
   if (!expr->has_unbacked())
-    fail(
-        "cannot turn {} into a number at {}: it has no value at the example sizes (division by zero or "
-        "overflow); check its divisors first",
-        text, place_of(where));
+    fail_unanswered(env, expr, "turn {} into a number", where,
+                    "or write check(Eq({}, value)) before this line");
+  std::string text = expr->to_string();
   std::string_view kind = expr->type() == sym::Type::kInt ? "SymInt" : "SymFloat";
   fail(
       "cannot turn {} into a number at {}: {} is only known at run time. Keep it a {}, or, if it always has "
       "one value, write check(Eq({}, value)) before this line",
-      text, place_of(where), unbacked_text(env, expr), kind, text);
+      text, place_of(where), symbols_text(env, expr, is_unbacked), kind, text);
 }
 
 void refuse_if_forbidden(const Expr* expr) {
@@ -75,6 +97,8 @@ void refuse_if_forbidden(const Expr* expr) {
 }
 
 }  // namespace
+
+SymBool sym::Guard::as_bool() const { return SymBool::from_expr(held(*condition->pool(), condition)); }
 
 std::optional<bool> ShapeEnv::decide(const Expr* condition) {
   const Expr* simple = simplify(condition);
@@ -125,7 +149,13 @@ void ShapeEnv::record(const Expr* condition, std::string_view message, const Loc
         "{} is asked at {}, but the sizes of this program are final and it would need the new guard {}; "
         "ask before the capture ends",
         condition->to_string(), place_of(where), condition->to_string());
-  auto& list = condition->has_unbacked() ? runtime_asserts_ : guards_;
+  // A condition that was taken from a guard is known, though it does not say so.
+  if (const Expr* released = sym::released(*pool_, condition); released != condition) {
+    condition = released;
+    if (decide(condition) == true) return;
+  }
+  bool is_asserted = condition->has_unbacked() || (is_deferred_ && is_deferred_(condition));
+  auto& list = is_asserted ? runtime_asserts_ : guards_;
   list.push_back({condition, with_calls(where), std::string(message)});
   learn(condition);
 }
@@ -143,7 +173,7 @@ bool ShapeEnv::guard_bool(const Expr* condition, const Location& where) {
 bool ShapeEnv::guard_bool_or(const Expr* condition, bool otherwise, const Location& where) {
   if (std::optional<bool> answer = decide(condition)) return *answer;
   const Expr* simple = simplify(condition);
-  if (!simple->has_unbacked()) return guard_bool(simple, where);
+  if (!simple->has_unbacked() && !lacks_hint(*this, simple)) return guard_bool(simple, where);
   return decide_with_sizes_at_least_two(simple).value_or(otherwise);
 }
 
@@ -181,7 +211,7 @@ void ShapeEnv::check(const Expr* condition, std::string_view message, const Loca
          place_of(where));
   }
   if (answer || !options_.record_guards) return;
-  if (!value && !simple->has_unbacked()) fail_undecided(*this, simple, where);
+  if (!value && !simple->has_unbacked() && !lacks_hint(*this, simple)) fail_undecided(*this, simple, where);
   record(simple, message, where);
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "weft/sym/shape_env.h"
+#include "weft/sym/text.h"
 
 namespace weft::sym {
 namespace {
@@ -22,9 +23,24 @@ constexpr int kLevelNone = 0, kLevelTerm = kPrecedenceAdd - 1, kLevelJunction = 
 // expression; nobody reads further than this.
 constexpr size_t kMaxLength = size_t{1} << 24;
 
+enum class Style : uint8_t {
+  kSympy,
+  kGuard,  // Python, with symbols by their sources
+};
+
+// The first place among the arguments that has the value; else the name.
+std::string place_of(const Expr* symbol) {
+  if (const Symbol* live = symbol->env()->symbol_of(symbol))
+    for (const Source& source : live->sources)
+      if (source.is_argument()) return source.guard_text();
+  return symbol_name(symbol);
+}
+
 class Printer {
  public:
-  explicit Printer(const Expr* root) : order_(root) { stack_.push_back({.power = power_of(root)}); }
+  explicit Printer(const Expr* root, Style style = Style::kSympy) : style_(style), order_(root) {
+    stack_.push_back({.power = power_of(root)});
+  }
 
   std::string run() {
     while (!stack_.empty()) {
@@ -52,7 +68,7 @@ class Printer {
 
   void expand(const Piece& piece) {
     Pieces pieces = spell(piece.power);
-    if (precedence(piece.power) <= piece.level) {
+    if (precedence(piece.power) <= piece.level && !has_own_parentheses(piece.power)) {
       pieces.insert(pieces.begin(), text("("));
       pieces.push_back(text(")"));
     }
@@ -118,25 +134,26 @@ class Printer {
       case Kind::kConstant:
         return {text(constant_text(e))};
       case Kind::kSymbol:
-        return {text(symbol_name(e))};
+        return {text(is_guard() ? place_of(e) : symbol_name(e))};
       case Kind::kAdd:
         return spell_sum(order_.parts(e));
       case Kind::kMul:
         return spell_product(power);
       case Kind::kFloorDiv:
-        return {text("("), item(e->arg(0), kLevelDivision), text("//"), item(e->arg(1), kLevelDivision),
-                text(")")};
+        return spell_division(e, is_guard() ? " // " : "//");
+      case Kind::kMod:
+        return is_guard() ? spell_division(e, " % ") : spell_call(e);
       case Kind::kEq:
       case Kind::kNe:
       case Kind::kLt:
       case Kind::kLe:
         return spell_comparison(e);
       case Kind::kAnd:
-        return join(order_.parts(e), " & ", kLevelJunction);
+        return join(order_.parts(e), is_guard() ? " and " : " & ", junction_level());
       case Kind::kOr:
-        return join(order_.parts(e), " | ", kLevelJunction);
+        return join(order_.parts(e), is_guard() ? " or " : " | ", junction_level());
       case Kind::kNot:
-        return {text("~"), item(e->arg(0), kPrecedenceNot)};
+        return {text(is_guard() ? "not " : "~"), item(e->arg(0), kPrecedenceNot)};
       case Kind::kFloatAdd:
         return spell_float_sum(e);
       case Kind::kFloatMul:
@@ -159,6 +176,11 @@ class Printer {
       pieces.push_back(item(part, level));
     }
     return pieces;
+  }
+
+  static Pieces spell_division(const Expr* e, std::string sign) {
+    return {text("("), item(e->arg(0), kLevelDivision), text(std::move(sign)),
+            item(e->arg(1), kLevelDivision), text(")")};
   }
 
   Pieces spell_call(const Expr* e) const {
@@ -225,7 +247,11 @@ class Printer {
       std::swap(sides.left, sides.right);
       sides.is_flipped = true;
     }
-    if (e->kind() == Kind::kEq || e->kind() == Kind::kNe)
+    bool is_equality = e->kind() == Kind::kEq || e->kind() == Kind::kNe;
+    if (is_equality && is_guard())
+      return {item(sides.left, kPrecedenceLow), text(e->kind() == Kind::kEq ? " == " : " != "),
+              item(sides.right, kPrecedenceLow)};
+    if (is_equality)
       return {text(e->kind() == Kind::kEq ? "Eq(" : "Ne("), item(sides.left, kLevelNone), text(", "),
               item(sides.right, kLevelNone), text(")")};
     std::string sign = sides.is_flipped ? " >" : " <";
@@ -257,6 +283,16 @@ class Printer {
     return {item(a, a->is_constant() ? kLevelNone : kPrecedenceMul), text("*"), item(b, kPrecedenceMul)};
   }
 
+  // SymPy, which does not know that a division brings its own, adds a pair.
+  bool has_own_parentheses(const Power& power) const {
+    bool is_division = power.base->kind() == Kind::kFloorDiv || power.base->kind() == Kind::kMod;
+    return is_guard() && is_division && power.exponent == 1 && power.coefficient == 1;
+  }
+  bool is_guard() const { return style_ == Style::kGuard; }
+  // Python's comparisons need no parentheses between `and`.
+  int junction_level() const { return is_guard() ? kPrecedenceLow - 1 : kLevelJunction; }
+
+  Style style_;
   SympyOrder order_;
   std::vector<Piece> stack_;
   std::string out_;
@@ -271,8 +307,13 @@ std::string real_text(double value) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
-const std::string& symbol_name(const Expr* symbol) { return symbol->env()->symbol_of(symbol)->name; }
+const std::string& symbol_name(const Expr* symbol) {
+  const Symbol* live = symbol->env()->symbol_of(symbol);
+  return live ? live->name : symbol->pool()->forgotten_names.at(symbol);
+}
 
 std::string Expr::to_string() const { return Printer(this).run(); }
+
+std::string source_text(const Expr* expr) { return Printer(expr, Style::kGuard).run(); }
 
 }  // namespace weft::sym

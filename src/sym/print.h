@@ -21,7 +21,7 @@ struct Power {
 
   bool operator==(const Power&) const = default;
 };
-// Takes apart 2*x, x**2 and 2*x**3; any other expression is a base.
+// Takes apart 2*x, x**2 and 2*x**3; any other expression is a base. A held condition is the condition.
 Power power_of(const Expr* expr);
 
 // The two sides of a comparison of integers, as a reader expects them: negative terms moved to the other

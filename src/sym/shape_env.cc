@@ -13,6 +13,7 @@ using sym::Backing;
 using sym::DimPolicy;
 using sym::Expr;
 using sym::Number;
+using sym::Source;
 using sym::Symbol;
 using sym::Type;
 using sym::ValueRange;
@@ -44,105 +45,159 @@ ShapeEnv::~ShapeEnv() = default;
 
 Ref<ShapeEnv> ShapeEnv::create(Options options) { return Ref<ShapeEnv>(new ShapeEnv(options)); }
 
-const Expr* ShapeEnv::add_symbol(Symbol symbol) {
-  const Expr* expr = pool_->symbol(static_cast<int64_t>(symbols_.size()), symbol.type,
-                                   symbol.backing == Backing::kUnbacked, symbol.range, symbol.hint);
-  symbol.expr = expr;
-  symbols_.push_back(std::move(symbol));
-  return expr;
+namespace {
+
+bool is_identifier(std::string_view name) {
+  auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !name.empty() && is_letter(name[0]) &&
+         std::ranges::all_of(name, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); });
 }
 
-int64_t ShapeEnv::name_count(std::string_view prefix) { return name_counts_[std::string(prefix)]++; }
+// As PyTorch names them. Truth values share the counter of unbacked integers.
+std::string_view name_prefix(const Symbol& symbol) {
+  bool is_unbacked = symbol.backing == Backing::kUnbacked;
+  if (symbol.type == Type::kFloat) return is_unbacked ? "zuf" : "zf";
+  return is_unbacked ? "u" : "s";
+}
 
-SymInt ShapeEnv::create_symbol(int64_t hint, std::string source, DimPolicy policy,
+void require_in_range(const Symbol& symbol) {
+  const int64_t* hint = symbol.hint ? std::get_if<int64_t>(&*symbol.hint) : nullptr;
+  if (hint && !symbol.declared.contains(*hint))
+    fail(
+        "{}: the example {} {} is outside of the declared range {}; give an example within it, or widen "
+        "the range",
+        symbol.sources[0].to_string(), symbol.is_size ? "size" : "value", *hint, symbol.declared.to_string());
+  if (symbol.declared.is_empty())
+    fail("{}: the range {} of {} is empty", symbol.sources[0].to_string(), symbol.declared.to_string(),
+         symbol.backing == Backing::kUnbacked ? "an unbacked value" : "a symbol");
+}
+
+}  // namespace
+
+std::string ShapeEnv::next_name(const Symbol& symbol) {
+  std::string_view prefix = name_prefix(symbol);
+  int64_t& count = name_counts_[std::string(prefix)];
+  // A name that was given by hand is left out.
+  for (;;)
+    if (std::string name = fmt::format("{}{}", prefix, count++); !names_.contains(name)) return name;
+}
+
+const Expr* ShapeEnv::add_symbol(Symbol symbol) {
+  if (symbol.sources.empty()) symbol.sources.emplace_back();
+  if (symbol.type == Type::kBool) symbol.declared = sym::intersect(symbol.declared, sym::kAnyBool);
+  require_in_range(symbol);
+  if (symbol.name.empty()) symbol.name = next_name(symbol);
+  require(is_identifier(symbol.name), "'{}' cannot name a symbol: letters, digits and '_' can", symbol.name);
+  require(!names_.contains(symbol.name), "there is a symbol {} already, and a name is given once",
+          symbol.name);
+  symbol.range = symbol.declared;
+  symbol.expr = pool_->symbol(static_cast<int64_t>(symbols_.size()), symbol.type,
+                              symbol.backing == Backing::kUnbacked, symbol.range, symbol.hint);
+  names_.emplace(symbol.name, symbol.expr);
+  symbols_.push_back(std::move(symbol));
+  return symbols_.back().expr;
+}
+
+// What a duck-shaped input is without a symbol of its own.
+std::optional<SymInt> ShapeEnv::shared_or_constant(int64_t hint, const Source& source, bool is_size) {
+  if (options_.specialize_zero_one && (hint == 0 || hint == 1)) return hint;
+  if (!options_.duck_shape) return std::nullopt;
+  auto found = duck_.find(hint);
+  if (found == duck_.end()) return std::nullopt;
+  Symbol& symbol = mutable_symbol(found->second, "create_symbol");
+  symbol.sources.push_back(source);
+  if (is_size && !symbol.is_size) {
+    // A number that equals a size is in the range of sizes.
+    symbol.is_size = true;
+    narrow(symbol.expr, {options_.specialize_zero_one ? 2 : 0, ValueRange::kInf});
+  }
+  return SymInt::from_expr(found->second);
+}
+
+SymInt ShapeEnv::create_symbol(int64_t hint, Source source, DimPolicy policy,
                                std::optional<ValueRange> range) {
-  require(hint >= 0, "{}: a size cannot be {}; sizes are at least 0", source, hint);
+  require(hint >= 0, "{}: a size cannot be {}; sizes are at least 0", source.to_string(), hint);
   if (policy == DimPolicy::kStatic) return hint;
   bool is_duck = policy == DimPolicy::kDuck && !range;
-  if (is_duck && options_.specialize_zero_one && hint <= 1) return hint;
-  if (is_duck && options_.duck_shape) {
-    if (auto found = duck_.find(hint); found != duck_.end()) {
-      symbols_[static_cast<size_t>(found->second->value())].sources.push_back(std::move(source));
-      return SymInt::from_expr(found->second);
-    }
-  }
+  if (is_duck)
+    if (std::optional<SymInt> known = shared_or_constant(hint, source, /*is_size=*/true)) return *known;
   int64_t least = options_.specialize_zero_one && hint >= 2 ? 2 : 0;
-  ValueRange bounds = range.value_or(ValueRange{least, ValueRange::kInf});
-  if (!bounds.contains(hint))
-    fail(
-        "{}: the example size {} is outside of the declared range {}; give an example within it, or widen "
-        "the range",
-        source, hint, bounds.to_string());
-  const Expr* expr = add_symbol({.name = fmt::format("s{}", name_count("s")),
-                                 .hint = hint,
-                                 .range = bounds,
+  const Expr* expr = add_symbol({.hint = hint,
+                                 .declared = range.value_or(ValueRange{least, ValueRange::kInf}),
+                                 .is_size = true,
                                  .sources = {std::move(source)}});
   if (is_duck) duck_.emplace(hint, expr);
   return SymInt::from_expr(expr);
 }
 
-SymFloat ShapeEnv::create_float_symbol(double hint, std::string source) {
-  return SymFloat::from_expr(add_symbol({.name = fmt::format("zf{}", name_count("zf")),
-                                         .type = Type::kFloat,
-                                         .hint = hint,
-                                         .sources = {std::move(source)}}));
+SymInt ShapeEnv::create_value(int64_t hint, Source source, DimPolicy policy,
+                              std::optional<ValueRange> range) {
+  if (policy == DimPolicy::kStatic) return hint;
+  bool is_duck = policy == DimPolicy::kDuck && !range;
+  if (is_duck)
+    if (std::optional<SymInt> known = shared_or_constant(hint, source, /*is_size=*/false)) return *known;
+  const Expr* expr =
+      add_symbol({.hint = hint, .declared = range.value_or(ValueRange{}), .sources = {std::move(source)}});
+  if (is_duck) duck_.emplace(hint, expr);
+  return SymInt::from_expr(expr);
 }
 
-SymInt ShapeEnv::create_unbacked_int(std::string source, ValueRange range) {
-  if (range.is_empty()) fail("{}: the range {} of an unbacked value is empty", source, range.to_string());
-  return SymInt::from_expr(add_symbol({.name = fmt::format("u{}", name_count("u")),
-                                       .backing = Backing::kUnbacked,
-                                       .range = range,
-                                       .sources = {std::move(source)}}));
+SymFloat ShapeEnv::create_float_symbol(double hint, Source source) {
+  return SymFloat::from_expr(
+      add_symbol({.type = Type::kFloat, .hint = hint, .sources = {std::move(source)}}));
 }
 
-SymFloat ShapeEnv::create_unbacked_float(std::string source) {
-  return SymFloat::from_expr(add_symbol({.name = fmt::format("zuf{}", name_count("zuf")),
-                                         .type = Type::kFloat,
-                                         .backing = Backing::kUnbacked,
-                                         .sources = {std::move(source)}}));
+SymInt ShapeEnv::create_unbacked_int(Source source, ValueRange range) {
+  return SymInt::from_expr(
+      add_symbol({.backing = Backing::kUnbacked, .declared = range, .sources = {std::move(source)}}));
 }
 
-SymBool ShapeEnv::create_unbacked_bool(std::string source) {
-  // Truth values share the counter of unbacked integers, so that a name is never given twice.
-  return SymBool::from_expr(add_symbol({.name = fmt::format("u{}", name_count("u")),
-                                        .type = Type::kBool,
-                                        .backing = Backing::kUnbacked,
-                                        .range = sym::kAnyBool,
-                                        .sources = {std::move(source)}}));
+SymFloat ShapeEnv::create_unbacked_float(Source source) {
+  return SymFloat::from_expr(
+      add_symbol({.type = Type::kFloat, .backing = Backing::kUnbacked, .sources = {std::move(source)}}));
+}
+
+SymBool ShapeEnv::create_unbacked_bool(Source source) {
+  return SymBool::from_expr(
+      add_symbol({.type = Type::kBool, .backing = Backing::kUnbacked, .sources = {std::move(source)}}));
 }
 
 const Symbol* ShapeEnv::find_symbol(std::string_view name) const {
-  auto found = std::ranges::find(symbols_, name, &Symbol::name);
-  return found == symbols_.end() ? nullptr : &*found;
+  auto found = names_.find(name);
+  return found == names_.end() ? nullptr : symbol_of(found->second);
 }
 
 const Symbol* ShapeEnv::symbol_of(const Expr* expr) const {
-  return expr->is_symbol() && expr->env() == this ? &symbols_[static_cast<size_t>(expr->value())] : nullptr;
+  if (!expr->is_symbol() || expr->env() != this) return nullptr;
+  auto index = static_cast<size_t>(expr->value());
+  // After a rollback another symbol may have the index.
+  return index < symbols_.size() && symbols_[index].expr == expr ? &symbols_[index] : nullptr;
+}
+
+Symbol& ShapeEnv::mutable_symbol(const Expr* expr, const char* what) {
+  if (symbol_of(expr) == nullptr) fail("{}: {} is not a symbol of this environment", what, expr->to_string());
+  return symbols_[static_cast<size_t>(expr->value())];
 }
 
 void ShapeEnv::set_hint(const Expr* expr, Number value) {
-  const Symbol* symbol = symbol_of(expr);
-  if (symbol == nullptr) fail("set_hint: {} is not a symbol of this environment", expr->to_string());
+  Symbol& symbol = mutable_symbol(expr, "set_hint");
   if (const int64_t* integer = std::get_if<int64_t>(&value))
     if (!range(expr).contains(*integer))
-      fail("set_hint: {} cannot be {}; it is known to be in {}", symbol->name, *integer,
+      fail("set_hint: {} cannot be {}; it is known to be in {}", symbol.name, *integer,
            range(expr).to_string());
-  symbols_[static_cast<size_t>(expr->value())].hint = value;
+  symbol.hint = value;
   pool_->state(expr).hint = value;
   ++pool_->hint_epoch;
 }
 
 void ShapeEnv::constrain(const Expr* expr, const ValueRange& range) {
-  if (symbol_of(expr) == nullptr)
-    fail("constrain: {} is not a symbol of this environment", expr->to_string());
+  Symbol& symbol = mutable_symbol(expr, "constrain");
   narrow(expr, range);
+  symbol.declared = sym::intersect(symbol.declared, range);
 }
 
 void ShapeEnv::mark_size_like(const Expr* expr) {
-  if (symbol_of(expr) == nullptr)
-    fail("mark_size_like: {} is not a symbol of this environment", expr->to_string());
-  symbols_[static_cast<size_t>(expr->value())].size_like = true;
+  mutable_symbol(expr, "mark_size_like").size_like = true;
   narrow(expr, {0, ValueRange::kInf});
 }
 
@@ -152,6 +207,16 @@ std::vector<std::pair<const Expr*, const Expr*>> ShapeEnv::replacements() const 
   return result;
 }
 
+const Symbol& sym::live_symbol(const ShapeEnv& env, const Expr* expr) {
+  const Symbol* symbol = env.symbol_of(expr);
+  if (!symbol)
+    fail(
+        "{} was made after a checkpoint of its ShapeEnv and is forgotten since the rollback: nothing can be "
+        "asked about it; make a new symbol",
+        expr->to_string());
+  return *symbol;
+}
+
 std::vector<const Symbol*> ShapeEnv::free_symbols(const Expr* expr) const {
   std::unordered_map<const Expr*, bool> seen;
   std::vector<const Symbol*> symbols;
@@ -159,7 +224,7 @@ std::vector<const Symbol*> ShapeEnv::free_symbols(const Expr* expr) const {
       expr, [&](const Expr* e) { return seen.contains(e); },
       [&](const Expr* e) {
         seen.emplace(e, true);
-        if (e->is_symbol()) symbols.push_back(symbol_of(e));
+        if (e->is_symbol()) symbols.push_back(&live_symbol(*this, e));
       });
   std::ranges::sort(symbols, {}, [](const Symbol* symbol) { return symbol->expr->id(); });
   return symbols;

@@ -71,6 +71,8 @@ const Expr* rebuild(ExprPool& pool, const Expr* expr, std::span<const Expr* cons
       return logical_or(pool, args);
     case Kind::kNot:
       return logical_not(pool, args[0]);
+    case Kind::kHeld:
+      return held(pool, args[0]);
     case Kind::kToFloat:
       return to_float(pool, args[0]);
     case Kind::kIntTrueDiv:
@@ -109,6 +111,7 @@ const Expr* ShapeEnv::exact_products(const Expr* expr) {
 }
 
 const Expr* ShapeEnv::apply_known(const Expr* expr) {
+  if (expr->is_symbol()) sym::live_symbol(*this, expr);
   if (expr->type() == sym::Type::kBool) {
     auto fact = facts_.find(expr);
     return fact == facts_.end() ? expr : pool_->boolean(fact->second);
@@ -121,10 +124,11 @@ const Expr* ShapeEnv::apply_known(const Expr* expr) {
 const Expr* ShapeEnv::simplify(const Expr* root) {
   sym::ExprPool& pool = *pool_;
   if (root->pool() != pool_.get()) return root->is_constant() ? pool.constant(root->value()) : root;
+  auto is_final = [](const Expr* e) { return e->is_constant() || e->kind() == Kind::kHeld; };
   auto is_done = [&](const Expr* e) {
-    return e->is_constant() || pool.state(e).simplified_epoch == pool.facts_epoch;
+    return is_final(e) || pool.state(e).simplified_epoch == pool.facts_epoch;
   };
-  auto result_of = [&](const Expr* e) { return e->is_constant() ? e : pool.state(e).simplified; };
+  auto result_of = [&](const Expr* e) { return is_final(e) ? e : pool.state(e).simplified; };
   // A node waits for its arguments, and then for the simplification of what it became.
   struct Frame {
     const Expr* node;

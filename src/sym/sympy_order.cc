@@ -121,6 +121,7 @@ std::string_view class_name(const Expr* expr) {
 }
 
 Power power_of(const Expr* expr) {
+  while (expr->kind() == Kind::kHeld) expr = expr->arg(0);
   Power power{expr};
   if (expr->kind() == Kind::kAdd && expr->args().size() == 1 && expr->value() == 0)
     power = {expr->arg(0), 1, expr->coefficients()[0]};

@@ -43,6 +43,7 @@ enum class Kind : uint8_t {
   kAnd,
   kOr,
   kNot,
+  kHeld,  // a condition that no fact decides: what a Guard says
   // Floats: never reassociated, so that values keep their bits.
   kToFloat,
   kIntTrueDiv,

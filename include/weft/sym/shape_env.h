@@ -1,5 +1,7 @@
 #pragma once
 
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "weft/base/ref.h"
 #include "weft/base/stack_trace.h"
 #include "weft/sym/expr.h"
+#include "weft/sym/source.h"
 #include "weft/sym/sym_int.h"
 
 namespace weft {
@@ -27,18 +30,20 @@ enum class DimPolicy : uint8_t {
 };
 
 enum class Backing : uint8_t {
-  kBacked,    // has a hint: comes from an input's size
+  kBacked,    // comes from an input; has a hint, unless no example is known
   kUnbacked,  // comes from data: `item()`, `nonzero()`
 };
 
 struct Symbol {
-  std::string name;
+  std::string name = {};  // empty for `add_symbol`: the next free one
   Type type = Type::kInt;
   Backing backing = Backing::kBacked;
   std::optional<Number> hint = {};
-  ValueRange range = {};
-  bool size_like = false;
-  std::vector<std::string> sources;  // "x.size(0)": every place that shares the symbol
+  ValueRange declared = {};          // what its maker, or `constrain`, allows
+  ValueRange range = {};             // the part of it that guards, checks and equalities leave
+  bool is_size = false;              // made as a size of a tensor, not as a number
+  bool size_like = false;            // comes from data and is used as a size
+  std::vector<Source> sources = {};  // every place that shares the symbol; at least one
   const Expr* expr = nullptr;
 };
 
@@ -62,10 +67,13 @@ struct Guard {
   Location where;
   std::string message;  // the text given to `check`
 
-  SymBool as_bool() const { return SymBool::from_expr(condition); }
+  // The condition itself: undecided, though the environment has learnt that it holds.
+  SymBool as_bool() const;
 };
 
 using Bindings = std::unordered_map<const Expr*, Number>;
+
+struct Snapshot;
 
 }  // namespace sym
 
@@ -87,30 +95,44 @@ class ShapeEnv : public RefCounted {
 
   const Options& options() const { return options_; }
 
-  // A size with an example value. `source` says where it comes from, for messages.
-  SymInt create_symbol(int64_t hint, std::string source, sym::DimPolicy policy = sym::DimPolicy::kDuck,
+  // A size with an example value. `source` says where it comes from.
+  SymInt create_symbol(int64_t hint, sym::Source source, sym::DimPolicy policy = sym::DimPolicy::kDuck,
                        std::optional<sym::ValueRange> range = std::nullopt);
-  SymFloat create_float_symbol(double hint, std::string source);
+  // An integer that is no size: it may be negative. With kDuck it shares the symbols of sizes, and 0 and 1
+  // are constants, as for them.
+  SymInt create_value(int64_t hint, sym::Source source, sym::DimPolicy policy = sym::DimPolicy::kDynamic,
+                      std::optional<sym::ValueRange> range = std::nullopt);
+  SymFloat create_float_symbol(double hint, sym::Source source);
   // Values that are only known at run time.
-  SymInt create_unbacked_int(std::string source = {}, sym::ValueRange range = {});
-  SymFloat create_unbacked_float(std::string source = {});
-  SymBool create_unbacked_bool(std::string source = {});
+  SymInt create_unbacked_int(sym::Source source = {}, sym::ValueRange range = {});
+  SymFloat create_unbacked_float(sym::Source source = {});
+  SymBool create_unbacked_bool(sym::Source source = {});
+  // The symbol as described, in its declared range: with a name that a file gives it, or a backed one without
+  // a hint, of which a question that only the hint could answer is an error. No name is given twice.
+  const sym::Expr* add_symbol(sym::Symbol symbol);
 
-  std::span<const sym::Symbol> symbols() const { return symbols_; }
+  // In the order of their creation. A Symbol stays where it is until it is rolled back.
+  const std::deque<sym::Symbol>& symbols() const { return symbols_; }
   // The symbol with this name; null when there is none.
   const sym::Symbol* find_symbol(std::string_view name) const;
-  // The symbol of a symbolic value that is nothing but a symbol; null otherwise.
+  // The symbol of a symbolic value that is nothing but a symbol; null otherwise, and after a rollback.
   const sym::Symbol* symbol_of(const sym::Expr* expr) const;
   // Gives a symbol another example value.
   void set_hint(const sym::Expr* symbol, sym::Number value);
-  // Narrows what the symbol can be; an error when nothing is left.
+  // Declares what the symbol can be; an error when nothing is left.
   void constrain(const sym::Expr* symbol, const sym::ValueRange& range);
   void mark_size_like(const sym::Expr* symbol);
 
+  // Conditions on inputs, and those that only a run can answer: about data, or deferred.
   std::span<const sym::Guard> guards() const { return guards_; }
   std::span<const sym::Guard> runtime_asserts() const { return runtime_asserts_; }
   // The substitutions found from equalities, in the order of their symbols.
   std::vector<std::pair<const sym::Expr*, const sym::Expr*>> replacements() const;
+  // From now on a condition on inputs for which `is_deferred` is true becomes a run-time assertion, not a
+  // guard.
+  void defer_guards(std::function<bool(const sym::Expr* condition)> is_deferred) {
+    is_deferred_ = std::move(is_deferred);
+  }
   // From now on a question that would add a guard or an assertion is an error.
   void freeze() { frozen_ = true; }
   bool is_frozen() const { return frozen_; }
@@ -145,6 +167,12 @@ class ShapeEnv : public RefCounted {
   double guard_float(const sym::Expr* expr, const sym::Location& where);
   void check(const sym::Expr* condition, std::string_view message, const sym::Location& where);
 
+  // A state to come back to. A rollback forgets the symbols, names, guards, assertions and facts since then,
+  // and ends the checkpoints taken since. Values over forgotten symbols may only be printed and destroyed.
+  using Checkpoint = std::shared_ptr<const sym::Snapshot>;
+  Checkpoint checkpoint();
+  void rollback(const Checkpoint& to);
+
   sym::ExprPool& pool() { return *pool_; }
   // How many expressions were made.
   size_t pool_size() const;
@@ -153,8 +181,11 @@ class ShapeEnv : public RefCounted {
   friend class sym::ExprPool;
   explicit ShapeEnv(Options options);
 
-  const sym::Expr* add_symbol(sym::Symbol symbol);
-  int64_t name_count(std::string_view prefix);
+  friend struct sym::Snapshot;
+
+  std::optional<SymInt> shared_or_constant(int64_t hint, const sym::Source& source, bool is_size);
+  sym::Symbol& mutable_symbol(const sym::Expr* symbol, const char* what);
+  std::string next_name(const sym::Symbol& symbol);
   void record(const sym::Expr* condition, std::string_view message, const sym::Location& where);
   // One step of simplification (simplify.cc).
   const sym::Expr* apply_known(const sym::Expr* expr);
@@ -173,7 +204,9 @@ class ShapeEnv : public RefCounted {
 
   Options options_;
   bool frozen_ = false;
-  std::vector<sym::Symbol> symbols_;
+  std::function<bool(const sym::Expr*)> is_deferred_;
+  std::deque<sym::Symbol> symbols_;
+  std::map<std::string, const sym::Expr*, std::less<>> names_;
   std::map<std::string, int64_t, std::less<>> name_counts_;
   std::unordered_map<int64_t, const sym::Expr*> duck_;
   std::vector<sym::Guard> guards_;
@@ -181,6 +214,27 @@ class ShapeEnv : public RefCounted {
   std::map<uint32_t, std::pair<const sym::Expr*, const sym::Expr*>> replacements_;  // by id of the key
   std::unordered_map<const sym::Expr*, bool> facts_;
   std::unique_ptr<sym::ExprPool> pool_;
+  std::vector<std::weak_ptr<const sym::Snapshot>> checkpoints_;
 };
+
+namespace sym {
+
+// While it lives, an attempt: what the environment learns is rolled back at the end, unless it is kept.
+class Trial {
+ public:
+  explicit Trial(ShapeEnv& env) : env_(&env), start_(env.checkpoint()) {}
+  ~Trial() {
+    if (start_) env_->rollback(start_);
+  }
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+  void keep() { start_ = nullptr; }
+
+ private:
+  Ref<ShapeEnv> env_;
+  ShapeEnv::Checkpoint start_;
+};
+
+}  // namespace sym
 
 }  // namespace weft

@@ -26,7 +26,7 @@ SymInt integer_length(const Scalar& start, const Scalar& end, const Scalar& step
   int64_t stride = guard_int(by);
   require(stride != 0, "step must be nonzero");
   SymInt distance = stride > 0 ? b - a : a - b;
-  require(guard_or(distance >= 0, true), "upper bound and lower bound inconsistent with step sign");
+  check(distance >= 0, "upper bound and lower bound inconsistent with step sign");
   int64_t size = std::abs(stride);
   return size == 1 ? distance : floor_div(distance + (size - 1), size);
 }

@@ -19,9 +19,8 @@ Tensor select_kernel(const Tensor& self, int64_t dim, const SymInt& index) {
             "select(): index {} out of range for tensor of size {} at dimension {}", index.plain(),
             describe_sizes(self.sizes()), d);
   else check((index >= -size) & (index < size), "select(): index out of range");
-  SymInt at = guard_or(index < 0, false) ? index + size : index;
   SymInts sizes(self.sizes()), strides(self.strides());
-  SymInt offset = self.storage_offset() + at * strides[d];
+  SymInt offset = self.storage_offset() + wrapped_position(index, size) * strides[d];
   sizes.erase(d);
   strides.erase(d);
   return alias_with(self, std::move(sizes), std::move(strides), std::move(offset));
@@ -53,7 +52,9 @@ Tensor narrow_composite(const Tensor& self, int64_t dim, const SymInt& start, co
             first, length.plain(), size.plain());
     return slice(self, dim, first, first + length.plain(), 1);
   }
-  SymInt first = guard_or(start < 0, false) ? start + size : start;
+  check(length >= 0, "narrow(): length must be non-negative.");
+  check((start >= -size) & (start <= size), "narrow(): start out of range");
+  SymInt first = wrapped_position(start, size);
   check(first + length <= size, "narrow(): start + length exceeds dimension size");
   return slice(self, dim, first, first + length, 1);
 }
@@ -67,6 +68,7 @@ std::vector<Tensor> split_with_sizes_kernel(const Tensor& self, SymIntSpan split
     require(length.is_symbolic() || length.plain() >= 0,
             "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}",
             describe_sizes(split_sizes));
+    check(length >= 0, "split_with_sizes expects split_sizes have only non-negative entries");
     SymInts sizes(self.sizes());
     sizes[static_cast<size_t>(d)] = length;
     parts.push_back(alias_with(self, sizes, self.strides(), self.storage_offset() + total * self.stride(d)));

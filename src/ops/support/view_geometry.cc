@@ -110,28 +110,53 @@ std::optional<SymInts> view_strides(SymIntSpan sizes, SymIntSpan strides, SymInt
 }
 
 namespace {
-// A negative position counts from the end; then it is brought into [0, size].
+
+// Whether it holds: at the hints, with a guard; where data decides, only if it holds for all of it.
+// (`guard_or` would take a size for at least 2.)
+bool holds(const SymBool& condition) { return condition.hint() ? guard(condition) : known(condition); }
+
+}  // namespace
+
+SymInt wrapped_position(const SymInt& position, const SymInt& size) {
+  if (!position.is_symbolic() && !size.is_symbolic())
+    return position.plain() < 0 ? position.plain() + size.plain() : position.plain();
+  if (holds(position >= 0)) return position;
+  return holds(position < 0) ? position + size : sym_ite(position < 0, position + size, position);
+}
+
+namespace {
+
+// A negative position counts from the end; then it is brought into [0, size]. One case is guarded, in
+// PyTorch's order; where data leaves them all open, the result is a formula that holds in each.
 SymInt clamp_position(const SymInt& position, const SymInt& size) {
   if (!position.is_symbolic() && !size.is_symbolic()) {
     int64_t p = position.plain(), n = size.plain();
     if (p < 0) p += n;
     return p < 0 ? 0 : p > n ? n : p;
   }
-  SymInt p = guard_or(position < 0, false) ? position + size : position;
-  if (guard_or(p < 0, false)) return 0;
-  if (p.same_as(size) || guard_or(p >= size, false)) return size;
-  return p;
+  if (position.same_as(size) || holds((position >= 0) & (position <= size))) return position;
+  if (holds((position < 0) & (position >= -size))) return position + size;
+  if (holds(position < -size)) return 0;
+  if (holds(position > size)) return size;
+  return max(min(wrapped_position(position, size), size), SymInt(0));
 }
+
+// end - start, at least 0
+SymInt distance(const SymInt& start, const SymInt& end) {
+  SymInt length = end - start;
+  return holds(length >= 0) ? length : holds(length <= 0) ? SymInt(0) : max(length, SymInt(0));
+}
+
 }  // namespace
 
 SliceRange slice_range(const SymInt& size, const std::optional<SymInt>& start,
                        const std::optional<SymInt>& end, const SymInt& step) {
   if (!step.is_symbolic()) require(step.plain() > 0, "slice step must be positive, but got {}", step.plain());
+  else check(step > 0, "slice step must be positive");
   SymInt first = clamp_position(start.value_or(0), size);
   bool open = !end || (!end->is_symbolic() && end->plain() == INT64_MAX);
   SymInt last = open ? size : clamp_position(*end, size);
-  if (guard_or(last < first, false)) last = first;
-  return {first, floor_div(last - first + step - 1, step)};
+  return {first, floor_div(distance(first, last) + step - 1, step)};
 }
 
 size_t reached_bytes(SymIntSpan sizes, SymIntSpan strides, const SymInt& offset, DType dtype) {

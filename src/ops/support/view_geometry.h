@@ -11,6 +11,8 @@ SymInts infer_size(SymIntSpan size, const SymInt& numel);
 // when it would need a copy.
 std::optional<SymInts> view_strides(SymIntSpan sizes, SymIntSpan strides, SymIntSpan target);
 
+// A position where a negative one counts from the end.
+SymInt wrapped_position(const SymInt& position, const SymInt& size);
 // start, end and step of a slice brought into [0, size]; the length of the slice.
 struct SliceRange {
   SymInt start, length;
