@@ -143,15 +143,6 @@ void GraphRecorder::grad_mode_changed(bool enabled) {
 
 namespace {
 
-template <typename F>
-void for_each_tensor(Args args, const F& f) {
-  for (const Value& arg : args)
-    map_leaves(arg, [&](const Value& leaf) {
-      if (leaf.is_tensor()) f(leaf.tensor_ref());
-      return leaf;
-    });
-}
-
 bool gives_tensors(const Operator& op) {
   return std::any_of(op.schema().returns.begin(), op.schema().returns.end(),
                      [](const Return& result) { return result.type.has_tensor(); });
@@ -203,9 +194,9 @@ void GraphRecorder::note_constants(const Operator& op, Args args, const Value& r
   };
   if (op.info().is_mutable && !constant)
     for (size_t i = 0; i < args.size(); ++i)
-      if (op.info().written[i]) for_each_tensor(args.subspan(i, 1), forget);
+      if (op.info().written[i]) for_each_tensor(args[i], forget);
   if (constant)
-    for_each_tensor({&result, 1}, [&](const Tensor& tensor) {
+    for_each_tensor(result, [&](const Tensor& tensor) {
       if (is_single(tensor)) literals_[tensor.impl()->serial()] = tensor.storage();
     });
 }

@@ -7,24 +7,6 @@
 
 namespace weft {
 
-Value map_leaves(const Value& value, FunctionRef<Value(const Value&)> f) {
-  if (value.is_sequence()) {
-    ValueList mapped;
-    mapped.reserve(value.elements().size());
-    for (const Value& element : value.elements()) mapped.push_back(map_leaves(element, f));
-    return value.is_list() ? Value::list(std::move(mapped)) : Value::tuple(std::move(mapped));
-  }
-  if (auto* record = value.object_as<StructObject>()) {
-    ValueList fields;
-    for (const Value& field : record->fields()) fields.push_back(map_leaves(field, f));
-    return make_struct(record->type(), std::move(fields));
-  }
-  if (!value.is_dict()) return f(value);
-  Dict mapped;
-  for (const auto& [key, element] : value.to_dict()) mapped.set(key, map_leaves(element, f));
-  return mapped;
-}
-
 bool is_symbolic_number(const Value& value) {
   return value.kind() == Value::Kind::kSymInt || value.kind() == Value::Kind::kSymFloat ||
          value.kind() == Value::Kind::kSymBool;
@@ -226,11 +208,12 @@ Node& GraphWriter::add_method(const Operator& op, const ValueList& nodes) {
 }
 
 GraphModule GraphWriter::finish(bool keep_dead_code, const std::string& class_name) {
-  if (!keep_dead_code) graph_.eliminate_dead_code();
   graph_.lint();
   graph_.set_random_advance(random_.advance());
   GraphModule module = root_ ? GraphModule(*root_, attributes_, std::move(graph_), class_name)
                              : GraphModule(attributes_, std::move(graph_), class_name);
+  // Whether a call of functions does anything is read off their graphs, which the module has.
+  if (!keep_dead_code) module.graph().eliminate_dead_code();
   module.delete_unused_attributes();
   return module;
 }

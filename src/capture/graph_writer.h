@@ -5,6 +5,7 @@
 
 #include "capture/random_numbers.h"
 #include "capture/size_nodes.h"
+#include "weft/core/value_walk.h"
 #include "weft/graph/graph_module.h"
 
 namespace weft {
@@ -78,8 +79,6 @@ ModulePaths module_paths(const nn::ModuleState& root, const std::string& path);
 // The module that a path leads to.
 std::shared_ptr<nn::ModuleState> state_at(const nn::Module& root, std::string_view path);
 
-// What is inside a container mapped by f; the containers are made anew.
-Value map_leaves(const Value& value, FunctionRef<Value(const Value&)> f);
 bool is_symbolic_number(const Value& value);
 
 }  // namespace weft

@@ -129,15 +129,6 @@ BelowLevel::BelowLevel(const Level& level) {
   if (level.owns_grad_mode()) layer_state().grad_mode = level.outer_grad_mode;
 }
 
-Value map_tensors(const Value& value, FunctionRef<Value(const Tensor&)> f) {
-  if (value.is_tensor()) return f(value.tensor_ref());
-  if (!value.is_sequence()) return value;
-  ValueList mapped;
-  mapped.reserve(value.elements().size());
-  for (const Value& element : value.elements()) mapped.push_back(map_tensors(element, f));
-  return value.is_list() ? Value::list(std::move(mapped)) : Value::tuple(std::move(mapped));
-}
-
 std::vector<Value> map_arguments(Args args, FunctionRef<Value(const Tensor&)> f) {
   std::vector<Value> mapped;
   mapped.reserve(args.size());

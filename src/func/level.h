@@ -2,6 +2,7 @@
 
 #include "weft/base/function_ref.h"
 #include "weft/core/printable_box.h"
+#include "weft/core/value_walk.h"
 #include "weft/func/func.h"
 #include "weft/ops/layers.h"
 
@@ -75,8 +76,7 @@ class BelowLevel {
   LayerStateScope saved_;
 };
 
-// Applies `f` to every tensor of a Value, lists and tuples included.
-Value map_tensors(const Value& value, FunctionRef<Value(const Tensor&)> f);
+// Applies `f` to every tensor among the arguments, inside of containers too.
 std::vector<Value> map_arguments(Args args, FunctionRef<Value(const Tensor&)> f);
 
 // The arguments of an in-place call for its functional rule. What the rule saves must outlive the write:

@@ -5,6 +5,7 @@
 #include "graph/node_rules.h"
 #include "graph/node_table.h"
 #include "weft/base/error.h"
+#include "weft/nn/module.h"
 
 namespace weft {
 
@@ -241,6 +242,11 @@ void Graph::erase(Node& node) {
   unlink(node);
   node.graph_ = nullptr;
   Ref<Node>::adopt(&node);
+}
+
+std::optional<Value> Graph::attribute(std::string_view path) const {
+  const std::shared_ptr<nn::ModuleState> owner = owner_.lock();
+  return owner ? nn::try_find(*owner, path) : std::nullopt;
 }
 
 bool Graph::eliminate_dead_code(bool random_is_impure) {

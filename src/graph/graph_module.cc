@@ -148,6 +148,7 @@ std::vector<std::string> named_paths(const Graph& graph) {
 
 GraphModule::GraphModule(Graph graph, std::string class_name) : body_(std::make_shared<Body>()) {
   body_->graph = std::move(graph);
+  body_->graph.owner_ = state();
   state()->class_name = std::move(class_name);
   body_->own = state().get();
   if (detail::graph_probe) detail::graph_probe(body_->graph);

@@ -5,7 +5,8 @@
 #include "graph/node_rules.h"
 #include "ops/hidden_writes.h"
 #include "weft/base/error.h"
-#include "weft/graph/graph.h"
+#include "weft/core/value_walk.h"
+#include "weft/graph/graph_module.h"
 #include "weft/ops/overloads.h"
 
 namespace weft {
@@ -86,26 +87,16 @@ Node* node_in(const Value& value) { return static_cast<Node*>(value.object_of(Va
 Value value_of(Node& node) { return Value(Ref<ValueObject>(&node)); }
 
 void for_each_node(const Value& value, FunctionRef<void(Node&)> f) {
-  if (Node* node = node_in(value)) return f(*node);
-  if (value.is_sequence()) {
-    for (const Value& element : value.elements()) for_each_node(element, f);
-  } else if (value.is_dict()) {
-    for (const auto& [key, element] : value.to_dict()) for_each_node(element, f);
-  }
+  for_each_leaf(value, [&](const Value& leaf) {
+    if (Node* node = node_in(leaf)) f(*node);
+  });
 }
 
 Value map_nodes(const Value& value, FunctionRef<Value(Node&)> f) {
-  if (Node* node = node_in(value)) return f(*node);
-  if (value.is_sequence()) {
-    ValueList mapped;
-    mapped.reserve(value.elements().size());
-    for (const Value& element : value.elements()) mapped.push_back(map_nodes(element, f));
-    return value.is_list() ? Value::list(std::move(mapped)) : Value::tuple(std::move(mapped));
-  }
-  if (!value.is_dict()) return value;
-  Dict mapped;
-  for (const auto& [key, element] : value.to_dict()) mapped.set(key, map_nodes(element, f));
-  return mapped;
+  return map_leaves(value, [&](const Value& leaf) {
+    Node* node = node_in(leaf);
+    return node ? f(*node) : leaf;
+  });
 }
 
 // --- nodes -----------------------------------------------------------------------------------------------
@@ -261,11 +252,38 @@ bool Node::writes_in_place() const {
                      [](const Operator* op) { return !op->info().written.empty() && op->info().written[0]; });
 }
 
+namespace {
+
+bool has_impure_nodes(const Graph& graph, bool random_is_impure) {
+  for (const Node& node : graph) {
+    const bool does_nothing = node.kind() == NodeKind::kPlaceholder || node.kind() == NodeKind::kOutput;
+    if (!does_nothing && node.is_impure(random_is_impure)) return true;
+  }
+  return false;
+}
+
+// A call of functions does what they do. One that is no graph, or that cannot be found because the graph is
+// nobody's yet, may do anything.
+bool has_impure_branch(const Node& call, bool random_is_impure) {
+  for (const Node* input : call.inputs()) {
+    if (input->kind() != NodeKind::kGetAttr) continue;
+    const std::optional<Value> attribute = call.graph()->attribute(input->target().to_string());
+    if (!attribute) return true;
+    if (!callable_in(*attribute)) continue;
+    const std::optional<GraphModule> branch = graph_module_in(*attribute);
+    if (!branch || has_impure_nodes(branch->graph(), random_is_impure)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 bool Node::is_impure(bool random_is_impure) const {
   if (kind_ == NodeKind::kPlaceholder || kind_ == NodeKind::kOutput) return true;
   if (target_.function()) return target_.function()->has_effect;
   const Operator* op = target_.op();
   if (!op) return kind_ == NodeKind::kCallModule || writes_in_place();  // what a module does is not known
+  if (op->def().higher_order) return has_impure_branch(*this, random_is_impure);
   return writes_in_place() || op->has(Traits::kEffectful) || (random_is_impure && op->has(Traits::kRandom));
 }
 

@@ -106,8 +106,10 @@ std::optional<Value> find_own(const ModuleState& state, std::string_view name) {
 
 }  // namespace
 
-std::optional<Value> Module::try_find(std::string_view path) const {
-  const ModuleState* state = state_.get();
+std::optional<Value> Module::try_find(std::string_view path) const { return nn::try_find(*state_, path); }
+
+std::optional<Value> try_find(const ModuleState& root, std::string_view path) {
+  const ModuleState* state = &root;
   for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
     const ModuleState::Child* child = find_child(*state, path.substr(0, dot));
     if (!child) return std::nullopt;

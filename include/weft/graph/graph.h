@@ -1,11 +1,16 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <unordered_set>
 
 #include "weft/graph/node.h"
 
 namespace weft {
+
+namespace nn {
+struct ModuleState;
+}
 
 // Names that are valid in Python, each given out once: `add`, `add_1`, ...
 class Names {
@@ -132,6 +137,10 @@ class Graph {
   const SymInt& random_advance() const noexcept { return random_advance_; }
   void set_random_advance(SymInt advance) { random_advance_ = std::move(advance); }
 
+  // What a path of a get_attr node leads to in the module that owns the graph; nothing while nobody does, and
+  // where it leads nowhere.
+  std::optional<Value> attribute(std::string_view path) const;
+
   Names& names() noexcept { return names_; }
   // Goes up with every change: what was made from the graph knows whether it still holds.
   uint64_t version() const noexcept { return version_; }
@@ -148,6 +157,7 @@ class Graph {
  private:
   friend class Node;
   friend class Program;
+  friend class GraphModule;
   void check_member(const Node& node, const char* what) const;
   void check_inlinable(const Graph& other, std::span<const Value> inputs) const;
   void insert(Node& node, Node* before);
@@ -165,6 +175,8 @@ class Graph {
   Names names_;
   Arena arena_;  // of the nodes
   SymInt random_advance_ = 0;
+  // Of the module that this graph is part of: stays in its place when the nodes move to another graph.
+  std::weak_ptr<nn::ModuleState> owner_;
 };
 
 }  // namespace weft

@@ -89,6 +89,9 @@ class ModuleObserver {
   static constinit thread_local ModuleObserver* current_;
 };
 
+// What a path leads to, as Module::try_find.
+std::optional<Value> try_find(const ModuleState& root, std::string_view path);
+
 // Tells a module its C++ type, unless it knows.
 void note_class(ModuleState& module, const std::type_info& type);
 
