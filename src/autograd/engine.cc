@@ -11,6 +11,12 @@
 
 namespace weft::autograd {
 
+bool may_accumulate_in_place(const Tensor& held, const Tensor& grad) {
+  constexpr uint32_t kNoWatchers = layer::kKernelDetour | layer::kAutograd | layer::kAutocast;
+  const uint32_t watchers = (held.flags() | grad.flags() | layer_state().active) & layer::kAll & ~kNoWatchers;
+  return watchers == 0 && !held.impl()->box && !grad.impl()->box;
+}
+
 Tensor fit_gradient(Tensor fitted, const ResultShape& shape, const GradNode& node) {
   if (!fitted.defined()) return fitted;
   bool same = static_cast<size_t>(fitted.dim()) == shape.sizes.size();
@@ -149,11 +155,11 @@ class Run {
     else held = sum_of(held, fitted);
   }
 
-  // Accumulates in place when this run is the only owner of the sum so far.
+  // Accumulates in place when this run is the only owner of the sum so far and nobody watches.
   Tensor sum_of(const Tensor& held, const Tensor& grad) {
     bool sole = held.impl()->use_count() == 1 && held.storage()->use_count() == 1;
     if (sole && !run_.create_graph && !run_.inherit_state && !(held.flags() & ~layer::kKernelDetour) &&
-        held.is_contiguous() && !grad.impl()->box)
+        held.is_contiguous() && may_accumulate_in_place(held, grad))
       return held.add_(grad);
     return held.add(grad);
   }

@@ -19,6 +19,10 @@ struct BackwardRun {
 // undefined, for each of `inputs`.
 std::vector<Tensor> run_backward(const BackwardRun& run);
 
+// Whether a sum of gradients may be written over where its owner allows it: not while somebody watches calls,
+// so that the gradient of a pure function is recorded without writes.
+bool may_accumulate_in_place(const Tensor& held, const Tensor& grad);
+
 // `grad` summed over broadcast dims and cast so that it fits the forward result.
 Tensor fit_gradient(Tensor grad, const ResultShape& shape, const GradNode& node);
 

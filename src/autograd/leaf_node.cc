@@ -1,5 +1,7 @@
 #include "autograd/leaf_node.h"
 
+#include "autograd/engine.h"
+#include "ops/view_replay.h"
 #include "weft/ops/functions.h"
 #include "weft/ops/layers.h"
 
@@ -32,6 +34,8 @@ Tensor first_gradient(const Tensor& variable, const Tensor& grad) {
   bool sole_owner = grad.impl()->use_count() <= 1 && grad.storage()->use_count() <= 1 && !grad.impl()->box;
   if (!is_grad_enabled() && sole_owner && same_layout && !grad.is_view()) return grad;
   if (same_layout) return is_grad_enabled() ? grad.clone() : autograd::shallow_copy(grad).clone();
+  if (!autograd::may_accumulate_in_place(grad, grad))
+    return laid_out_as(grad, SymInts(variable.strides())).clone();
   Tensor copy =
       empty_strided(variable.sizes(), variable.strides(), grad.dtype(), std::nullopt, grad.device());
   copy.copy_(grad);
@@ -48,7 +52,8 @@ std::vector<Tensor> LeafNode::apply(std::vector<Tensor> grads) {
   std::lock_guard lock(mutex_);
   Tensor& held = autograd::variable_meta(variable).grad();
   if (!held.defined()) held = first_gradient(variable, grad);
-  else if (is_grad_enabled()) held = held.add(grad);  // the old value may be part of a recorded graph
+  else if (is_grad_enabled() || !autograd::may_accumulate_in_place(held, grad))
+    held = held.add(grad);  // the old value may be part of a recorded graph
   else held.add_(grad);
   return {};
 }

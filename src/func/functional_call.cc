@@ -6,6 +6,7 @@
 #include "func/functional_function.h"
 #include "ops/hidden_writes.h"
 #include "ops/inplace_view.h"
+#include "ops/out_call.h"
 #include "ops/structured.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
@@ -53,7 +54,7 @@ Tensor wrap_value(const Position& position, const Tensor& value) {
 
 const Operator* with_written_results(const Operator& op) {
   if (!op.info().is_mutable || op.form() != OpForm::kFunctional) return nullptr;
-  return find_operator(fmt::format("{}_functional", op.name()));
+  return op.relative(Operator::Relative::kWithWrittenResults);
 }
 
 namespace {
@@ -110,8 +111,13 @@ class FunctionalCall {
   // Whether all that `op` writes to is ours. A foreign tensor is written to below.
   bool owns_written(const Operator& op) const {
     for (size_t i = 0; i < args_.size(); ++i)
-      if (op.info().written[i] && !own(args_[i])) return false;
+      if (op.info().written[i] && !all_own(args_[i])) return false;
     return true;
+  }
+  bool all_own(const Value& value) const {
+    if (value.is_tensor()) return own(value) != nullptr;
+    return !value.is_sequence() || std::all_of(value.elements().begin(), value.elements().end(),
+                                               [&](const Value& element) { return all_own(element); });
   }
   bool any_own(Args args) const {
     return std::any_of(args.begin(), args.end(), [&](const Value& value) {
@@ -271,15 +277,12 @@ class FunctionalCall {
     if (!any_own(args_)) return call_below(op_, args_);
     if (const Operator* values = with_written_results(op_)) return write_results(*values);
     if (functional.info().is_view) return mutate_geometry(functional);
-    if (op_.has(Traits::kGeometry))
-      unsupported("functionalize: {} gives a tensor other memory, which is not supported yet", op_.name());
-    const auto& written = op_.info().written;
-    for (size_t i = 0; i < args_.size(); ++i)
-      require(!written[i] || own(args_[i]),
-              "{}: a tensor from outside of functionalize is written to with functional arguments; the write "
-              "would be lost. "
-              "Pass it as an argument of the function",
-              op_.name());
+    if (op_.has(Traits::kGeometry) && op_.form() != OpForm::kOut) return change_memory(functional);
+    require(owns_written(op_),
+            "{}: a tensor from outside of functionalize is written to with functional arguments; the write "
+            "would be lost. "
+            "Pass it as an argument of the function",
+            op_.name());
     Value result = functional.info().is_mutable ? write_copies()
                    : op_.form() == OpForm::kOut ? write_out(functional)
                                                 : write_inplace(functional);
@@ -317,8 +320,16 @@ class FunctionalCall {
     }
     Value result = call_below(op_, inner);
     for (size_t i = 0; i < inner.size(); ++i)
-      if (info.written[i] && args_[i].is_tensor()) write(args_[i].tensor_ref(), inner[i].to_tensor());
+      if (info.written[i]) write_all(args_[i], inner[i]);
     return wrap_results(op_, args_, result, [&](const Tensor& t) { return Value(wrap_value(position_, t)); });
+  }
+
+  // One new value for each tensor of a written argument, which may be a list.
+  void write_all(const Value& target, const Value& value) const {
+    if (target.is_tensor()) return write(target.tensor_ref(), value.to_tensor());
+    if (!target.is_sequence()) return;  // an optional one that is not there
+    for (size_t i = 0; i < target.elements().size(); ++i)
+      write_all(target.elements()[i], value.elements().at(i));
   }
 
   // An operator that gives what this one writes, after what this one gives.
@@ -338,27 +349,32 @@ class FunctionalCall {
     return own_results == 1 ? results[0] : Value::tuple(std::move(results));
   }
 
+  // Arguments of the functional form go by name; each result is the new value of the target in its place.
   Value write_out(const Operator& functional) const {
-    const auto& written = op_.info().written;
-    std::vector<Value> inputs;
-    ValueList targets;
-    for (size_t i = 0; i < args_.size(); ++i) {
-      if (written[i]) targets.push_back(args_[i]);
-      else inputs.push_back(unwrapped(args_[i]));
-    }
-    Value result = call_below(functional, inputs);
-    for (size_t i = 0; i < targets.size(); ++i) {
-      const Tensor& target = targets[i].tensor_ref();
-      Tensor value = (targets.size() == 1 ? result : result.elements()[i]).to_tensor();
-      FunctionalBox& box = *position_.box_of(target);
-      bool grows = !guard_or(sizes_agree(value, target), true);
-      if (grows && box.steps) unsupported("functionalize: {} would resize a view", op_.name());
-      prepare_out(spec_of(value), target);
-      box.metadata_changed |= grows;
-      write(target, value);
-      if (grows) box.memory->strides = SymInts(target.strides());
-    }
-    return targets.size() == 1 ? targets[0] : Value::tuple(targets);
+    dispatch::OutCall call = dispatch::split_out_call(op_, args_);
+    Value result = call_below(functional, unwrapped(call.inputs));
+    for (size_t i = 0; i < call.targets.size(); ++i)
+      write_result(call.targets[i], result.is_tuple() ? result.elements()[i] : result);
+    return call.result();
+  }
+
+  // A target may be a list, and its result then is one; a result that was not asked for is None.
+  void write_result(const Value& target, const Value& result) const {
+    if (result.is_none()) return;
+    if (!target.is_sequence()) return write_result(target.tensor_ref(), result.to_tensor());
+    for (size_t i = 0; i < target.elements().size(); ++i)
+      write_result(target.elements()[i], result.elements().at(i));
+  }
+  void write_result(const Tensor& target, const Tensor& value) const {
+    FunctionalBox& box = *position_.box_of(target);
+    const bool resizes = !guard_or(sizes_agree(value, target), true);
+    if (resizes && box.steps) unsupported("functionalize: {} would resize a view", op_.name());
+    settle_out(op_, args_, value, target);
+    box.metadata_changed |= resizes;
+    write(target, value);
+    if (!resizes) return;
+    box.memory->strides = SymInts(target.strides());
+    box.memory->resized = true;
   }
 
   static SymBool sizes_agree(const Tensor& a, const Tensor& b) {
@@ -380,6 +396,66 @@ class FunctionalCall {
     ++memory.changes.writes;
     if (!layer_state().grad_mode) ++memory.changes.writes_under_no_grad;
     box.live_value();
+  }
+
+  // `resize_` and `set_`: the kernel needs no memory to say where and how the wrapper lies after it.
+  Value change_memory(const Operator& functional) const {
+    const Value& self = args_[first_written()];
+    require(own(self), "{}: a tensor from outside of functionalize cannot take functional memory",
+            op_.name());
+    const Tensor& target = self.tensor_ref();
+    const Ref<Storage> before = target.storage();
+    const SymInts sizes(target.sizes()), strides(target.strides());
+    {
+      MaskScope mask(0);
+      op_.kernel().boxed(args_);
+    }
+    if (target.storage() != before) take_memory(target);
+    else if (!same_geometry(target, sizes, strides)) resize_memory(functional, target, sizes, strides);
+    dispatch::bump_versions(op_, args_);
+    return self;
+  }
+
+  static bool same_geometry(const Tensor& tensor, const SymInts& sizes, const SymInts& strides) {
+    if (sizes.size() != tensor.sizes().size()) return false;
+    SymBool same(true);
+    for (size_t d = 0; d < sizes.size(); ++d) same = same & (sizes[d] == tensor.sizes()[d]);
+    return guard_or(same, false) && same_strides(strides, tensor.strides(), sizes);
+  }
+
+  // The memory of another wrapper; what still looks at the old one keeps it.
+  void take_memory(const Tensor& target) const {
+    FunctionalBox& box = *position_.box_of(target);
+    for (const Value& value : args_) {
+      const FunctionalBox* from = own(value);
+      const bool is_source = from && from != &box && value.tensor_ref().storage() == target.storage();
+      if (!is_source) continue;
+      if (!same_geometry(value.tensor_ref(), SymInts(target.sizes()), SymInts(target.strides())))
+        unsupported("functionalize: {} looks at a part of other memory; take a view of it first", op_.name());
+      box.value = from->value;
+      box.memory = from->memory;
+      box.steps = from->steps;
+      box.generation = from->generation;
+      box.metadata_changed = box.storage_replaced = true;
+      return;
+    }
+    unsupported("functionalize: {} would take memory from outside of functionalize; clone it first",
+                op_.name());
+  }
+
+  // Memory that nobody else looks at has a new value of the new size.
+  void resize_memory(const Operator& functional, const Tensor& target, const SymInts& sizes,
+                     const SymInts& strides) const {
+    FunctionalBox& box = *position_.box_of(target);
+    if (box.steps || box.memory->use_count() > 1) {
+      target.impl()->set_geometry(sizes, strides, target.storage_offset());
+      unsupported("functionalize: {} would resize memory that views look at", op_.name());
+    }
+    box.memory->base = call_below(functional, unwrapped(args_)).to_tensor();
+    box.memory->strides = SymInts(target.strides());
+    box.value = box.memory->base;
+    box.generation = ++box.memory->generation;
+    box.metadata_changed = box.memory->resized = true;
   }
 
   // An in-place view (`t_`): the tensor becomes that view of itself.

@@ -16,6 +16,7 @@ struct FunctionalMemory : RefCounted {
   SymInts strides;  // of the wrapper that `base` is the value of
   uint64_t generation = 0;
   func::FunctionalChanges changes;
+  bool resized = false;  // `base` has other sizes than it began with
 
   void restore_layout();
 };
@@ -29,6 +30,7 @@ struct FunctionalBox final : LevelBox {
   Ref<ViewStep> steps;  // without bases: replayed on whatever the memory holds
   uint64_t generation = 0;
   bool metadata_changed = false;
+  bool storage_replaced = false;  // by `set_`
 };
 
 // --- positions -------------------------------------------------------------------------------------------

@@ -128,15 +128,26 @@ Tensors wrap_inputs(const Position& position, const Tensors& inputs) {
   return wrapped;
 }
 
+// What the function wrote to an argument, in the caller's tensor.
 void write_back(const Tensor& input, const Tensor& wrapper) {
   if (!wrapper.defined()) return;
-  FunctionalBox& box = functional_box(wrapper);
-  if (box.metadata_changed)
-    unsupported(
-        "functionalize: the sizes or strides of an argument were changed in place; changes of that kind "
-        "cannot "
-        "be given to the caller's tensor");
-  if (box.memory->changes.writes > 0) input.copy_(box.memory->base);
+  const FunctionalBox& box = functional_box(wrapper);
+  if (box.storage_replaced)
+    unsupported("functionalize: set_ gave an argument other memory, which the caller's tensor cannot take");
+  const FunctionalMemory& memory = *box.memory;
+  if (memory.resized) {
+    const SymIntSpan sizes = memory.base.sizes();
+    input.resize_(sizes);
+    if (!same_strides(memory.strides, input.strides(), sizes)) input.as_strided_(sizes, memory.strides);
+  }
+  if (memory.resized || memory.changes.writes > 0) input.copy_(memory.base);
+}
+
+// An in-place view (`t_`) of an argument is one of the caller's tensor. Results that look at the same memory
+// are taken before: they follow from what the argument was.
+void write_back_geometry(const Tensor& input, const Tensor& wrapper) {
+  if (!wrapper.defined() || !functional_box(wrapper).steps) return;
+  input.as_strided_(wrapper.sizes(), wrapper.strides(), wrapper.storage_offset());
 }
 
 // A result as a tensor of the levels below: one that shares memory with an argument is the same view of that
@@ -144,9 +155,10 @@ void write_back(const Tensor& input, const Tensor& wrapper) {
 Tensor unwrap_result(const Tensor& result, const Tensors& wrapped, const Tensors& inputs) {
   if (!is_functional(result)) return result;
   FunctionalBox& box = functional_box(result);
-  for (size_t i = 0; i < wrapped.size(); ++i)
-    if (wrapped[i].defined() && functional_box(wrapped[i]).memory == box.memory)
-      return replay_view(box.steps, inputs[i]);
+  for (size_t i = 0; i < wrapped.size(); ++i) {
+    if (!wrapped[i].defined() || functional_box(wrapped[i]).memory != box.memory) continue;
+    return result.is_same(wrapped[i]) ? inputs[i] : replay_view(box.steps, inputs[i]);
+  }
   return box.live_value();
 }
 
@@ -164,6 +176,7 @@ Transformed functionalize_of(Fn f) {
     for (Tensor& result : results) {
       if (position.box_of(result)) result = unwrap_result(result, wrapped, inputs);
     }
+    for (size_t i = 0; i < inputs.size(); ++i) write_back_geometry(inputs[i], wrapped[i]);
     return results;
   });
 }

@@ -111,8 +111,11 @@ OutCall split_out_call(const Operator& op, Args args) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     std::optional<size_t> at = op.schema().argument_index(wanted[i].name);
     const Tensor* target = call.targets[0].is_tensor() ? &call.targets[0].tensor_ref() : nullptr;
-    if (at) call.inputs.push_back(args[*at]);
-    else if (target && wanted[i].name == "dtype") call.inputs.push_back(target->dtype());
+    // A type that the call does not name is the target's, unless the target must have the result's own.
+    const bool names_no_type =
+        wanted[i].name == "dtype" && (!at || (args[*at].is_none() && !op.def().kernel.out_type_is_exact));
+    if (target && names_no_type) call.inputs.push_back(target->dtype());
+    else if (at) call.inputs.push_back(args[*at]);
     else if (target && wanted[i].name == "device") call.inputs.push_back(target->device());
     else call.inputs.push_back(functional.info().defaults[i]);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ops/inplace_view.h"
+#include "ops/out_call.h"
 #include "ops/structured.h"
 #include "weft/base/error.h"
 
@@ -41,19 +42,11 @@ Value inplace_meta(const Operator& op, Args args) {
 
 Value out_meta(const Operator& op, Args args) {
   dispatch::OutCall call = dispatch::split_out_call(op, args);
-  // A type that the call names must be the target's; where it names none, that of the target counts.
-  bool is_exact = op.def().kernel.out_type_is_exact;
-  if (std::optional<size_t> at = op.schema().argument_index("dtype"); at && !is_exact) {
-    is_exact = !args[*at].is_none();
-    if (!is_exact)
-      call.inputs[*op.functional().schema().argument_index("dtype")] = call.targets[0].tensor_ref().dtype();
-  }
   Value result = functional_meta(op, call.inputs);
   for (size_t i = 0; i < call.targets.size(); ++i) {
     const Value& made = result.is_sequence() ? result.elements()[i] : result;
     if (made.is_none()) continue;  // not asked for
-    if (is_exact) check_out_type(OutType::kExact, spec_of(made.to_tensor()), call.targets[i].to_tensor());
-    prepare_out(spec_of(made.to_tensor()), call.targets[i].to_tensor());
+    settle_out(op, args, made.to_tensor(), call.targets[i].to_tensor());
   }
   return call.result();
 }
@@ -133,8 +126,8 @@ Tensor FakeMode::fake_of(const Tensor& real, std::string_view source) const {
   SymInts sizes(real.sizes()), strides(real.strides());
   if (options_.shape_env) {
     for (size_t d = 0; d < sizes.size(); ++d)
-      sizes[d] =
-          options_.shape_env->create_symbol(real.plain_sizes()[d], fmt::format("{}.size({})", source, d));
+      sizes[d] = options_.shape_env->create_symbol(real.plain_sizes()[d],
+                                                   sym::Source(source).size(static_cast<int64_t>(d)));
     strides = real.is_contiguous() ? contiguous_strides(sizes) : symbolic_strides(real, sizes);
   }
   impl->set_geometry(sizes, strides, real.storage_offset());

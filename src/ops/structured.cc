@@ -37,7 +37,9 @@ void resize_to(const TensorSpec& spec, const Tensor& out) {
 
 }  // namespace
 
-void prepare_out(const TensorSpec& spec, const Tensor& out) {
+namespace {
+
+void check_out(const TensorSpec& spec, const Tensor& out) {
   require(out.defined(), "the out= tensor is undefined");
   if (spec.device != out.device())
     fail("Expected out tensor to have device {}, but got {} instead", spec.device.to_string(),
@@ -45,7 +47,22 @@ void prepare_out(const TensorSpec& spec, const Tensor& out) {
   if (!can_cast(spec.dtype, out.dtype())) [[unlikely]]
     fail("result type {} can't be cast to the desired output type {}", dtype_name(spec.dtype),
          dtype_name(out.dtype()));
+}
+
+}  // namespace
+
+void prepare_out(const TensorSpec& spec, const Tensor& out) {
+  check_out(spec, out);
   if (!same_sizes(spec.sizes, out.sizes())) resize_to(spec, out);
+}
+
+bool resizes_out(const TensorSpec& spec, const Tensor& out) { return !same_sizes(spec.sizes, out.sizes()); }
+
+void refuse_resized_operand(const TensorSpec& spec, const Tensor& out) {
+  fail(
+      "output with shape {} doesn't match the broadcast shape {}; a target that is also an operand is not "
+      "resized",
+      describe_sizes(out.sizes()), describe_sizes(spec.sizes));
 }
 
 PreparedOut::PreparedOut(const TensorSpec& spec, const Tensor& out)
@@ -143,9 +160,10 @@ const Tensor& copy_composed_inplace(const Tensor& self, const Tensor& result) {
 }
 
 const Tensor& copy_composed_out(OutType rule, const Tensor& out, const Tensor& result) {
-  check_out_type(rule, {result.dtype(), result.device(), {}, {}}, out);
-  prepare_out({result.dtype(), result.device(), SymInts(result.sizes()), contiguous_strides(result.sizes())},
-              out);
+  const TensorSpec spec{result.dtype(), result.device(), SymInts(result.sizes()), {}};
+  check_out_type(rule, spec, out);
+  check_out(spec, out);
+  if (!same_sizes(spec.sizes, out.sizes())) resize_(out, result.sizes());
   return copy_(out, result);
 }
 

@@ -11,6 +11,10 @@ namespace weft {
 void check_inplace(const TensorSpec& spec, const Tensor& self);
 // Gives `out` the sizes of `spec` (resizing it when they differ) and checks type and device.
 void prepare_out(const TensorSpec& spec, const Tensor& out);
+// Whether that would resize it.
+bool resizes_out(const TensorSpec& spec, const Tensor& out);
+// An error: an operand that the call writes over keeps its sizes, as in place.
+[[noreturn]] void refuse_resized_operand(const TensorSpec& spec, const Tensor& out);
 // Does that, and takes the sizes back when an error leaves its scope.
 class PreparedOut {
  public:
@@ -73,6 +77,16 @@ bool shares_memory(const Tensor& written, const T& argument) {
   return false;
 }
 
+// Whether the argument is, or has among its tensors, the very target.
+template <typename T>
+bool is_operand(const Tensor& target, const T& argument) {
+  if constexpr (std::same_as<T, Tensor>) return argument.is_same(target);
+  if constexpr (std::same_as<T, TensorSpan>)
+    for (const Tensor& tensor : argument)
+      if (tensor.is_same(target)) return true;
+  return false;
+}
+
 template <typename T>
 bool requires_grad(const T& argument) {
   if constexpr (std::same_as<T, Tensor>) return argument.requires_grad();
@@ -115,9 +129,20 @@ struct Forms<meta, into, aliasing_is_safe, out_type, elements, TensorSpec (*)(A.
     TensorSpec spec = meta(args...);
     check_no_internal_overlap(target);
     check_out_type(out_type, spec, target);
+    if ((shares_memory(target, args) || ...) && resizes_out(spec, target)) [[unlikely]]
+      return resized_operand(spec, args..., target);
     PreparedOut prepared(spec, target);
     (check_against<check_overlap>(target, args), ...);
     write(spec, target, args...);
+    return target;
+  }
+  // A target that must be resized is read to the end before.
+  static const Tensor& resized_operand(const TensorSpec& spec, A... args, const Tensor& target) {
+    if constexpr (aliasing_is_safe)
+      if ((is_operand(target, args) || ...)) refuse_resized_operand(spec, target);
+    Tensor result = functional(args...);
+    PreparedOut prepared(spec, target);
+    copy_values(target, result);
     return target;
   }
   static constexpr KernelSet set() {

@@ -121,6 +121,58 @@ TEST(Functionalize, OutFormsAndFactories) {
   EXPECT_EQ(values(func::from_functional(out)), (std::vector<double>{2, 3, 4}));
 }
 
+TEST(Functionalize, OutFormsOfFactoriesGoByName) {
+  FunctionalizeScope scope(FunctionalPosition::kLower);
+  Tensor out = empty({0}, kInt32), wide = empty({0}, kFloat64);
+  auto names = recorded([&] {
+    zeros_out(out, {2});
+    add_(out, 3);
+    arange_out(wide, 3);
+  });
+  EXPECT_FALSE(any_mutation(names)) << ::testing::PrintToString(names);
+  EXPECT_EQ(values(func::from_functional(out).to(kFloat64)), (std::vector<double>{3, 3}));
+  EXPECT_EQ(values(func::from_functional(wide)), (std::vector<double>{0, 1, 2}));
+}
+
+TEST(Functionalize, ListsAreWrittenElementByElement) {
+  const Operator& shift =
+      define_operator("functionalize_test::shift(Tensor(a!)[] xs, Tensor(b!) count, float by) -> ()",
+                      {.kernel = [](TensorSpan xs, const Tensor& count, double by) {
+                        for (const Tensor& x : xs) x.add_(by);
+                        count.add_(static_cast<double>(xs.size()));
+                      }});
+  Tensor a = vec({1, 2}), wa = lower(a), wb = lower(vec({5})), count = lower(vec({0}));
+  call(shift, {Value::list({wa.select(0, 1), wb}), count, 10.0});
+  EXPECT_EQ(values(func::from_functional(wa)), (std::vector<double>{1, 12}));
+  EXPECT_EQ(values(func::from_functional(wb)), (std::vector<double>{15}));
+  EXPECT_EQ(values(func::from_functional(count)), (std::vector<double>{2}));
+  EXPECT_EQ(values(a), (std::vector<double>{1, 2}));
+  EXPECT_ERROR(call(shift, {Value::list({wa, vec({1})}), count, 1.0}),
+               "a tensor from outside of functionalize");
+}
+
+TEST(Functionalize, ResizeGivesMemoryAnotherValue) {
+  Tensor w = lower(vec({1, 2, 3, 4}));
+  auto names = recorded([&] { resize_(w, {2}).mul_(2); });
+  EXPECT_THAT(names, ElementsAre("aten::resize", "aten::mul.Scalar"));
+  EXPECT_EQ(values(func::from_functional(w)), (std::vector<double>{2, 4}));
+  EXPECT_TRUE(func::functional_changes(w).metadata);
+  Tensor view = w.select(0, 0);
+  EXPECT_ERROR(resize_(w, {9}), "would resize memory that views look at");
+  EXPECT_EQ(w.dim(), 1);
+  EXPECT_EQ(w.size(0), 2);
+}
+
+TEST(Functionalize, SetTakesTheMemoryOfAnother) {
+  Tensor a = lower(vec({1, 2})), b = lower(vec({3, 4, 5}));
+  set_(a, b);
+  a.mul_(2);
+  EXPECT_EQ(a.storage(), b.storage());
+  EXPECT_EQ(values(func::from_functional(b)), (std::vector<double>{6, 8, 10}));
+  EXPECT_EQ(values(func::from_functional(a)), (std::vector<double>{6, 8, 10}));
+  EXPECT_ERROR(set_(a, vec({1})), "would take memory from outside of functionalize");
+}
+
 TEST(Functionalize, InPlaceViewsChangeTheTensorItself) {
   Tensor w = lower(ramp({2, 3})), same = w;
   w.t_();
@@ -315,10 +367,36 @@ TEST(FunctionalizeLevel, LeavesNothingBehindWhenTheFunctionThrows) {
   EXPECT_EQ(values(x + x), (std::vector<double>{2, 4}));
 }
 
-TEST(FunctionalizeLevel, RefusesChangedSizesOfArguments) {
-  Tensor x = ramp({2, 3});
-  EXPECT_ERROR(func::functionalize([](const Tensor& t) { return t.t_() * 1; })(x),
-               "sizes or strides of an argument were changed in place");
+// Runs `f` with and without functionalize on equal arguments: both leave them, and their results, alike.
+void expect_same_arguments(FunctionRef<Tensor(const Tensor&)> f) {
+  Tensor x = ramp({2, 3}), eager = ramp({2, 3});
+  Tensor got = func::functionalize([&](const Tensor& t) { return f(t); })(x), expected = f(eager);
+  EXPECT_EQ(describe(x).str(), describe(eager).str());
+  EXPECT_EQ(describe_sizes(x.strides()).str(), describe_sizes(eager.strides()).str());
+  EXPECT_TRUE(close(x, eager));
+  EXPECT_TRUE(close(got, expected));
+  EXPECT_EQ(got.is_same(x), expected.is_same(eager));
+  EXPECT_EQ(got.storage() == x.storage(), expected.storage() == eager.storage());
+}
+
+TEST(FunctionalizeLevel, GivesChangedSizesOfArgumentsBack) {
+  expect_same_arguments([](const Tensor& t) { return t.t_() * 1; });
+  expect_same_arguments([](const Tensor& t) { return t.t_(); });
+  expect_same_arguments([](const Tensor& t) {
+    t.unsqueeze_(0);
+    t.select(2, 1).mul_(5);
+    return t.select(1, 0);
+  });
+  expect_same_arguments([](const Tensor& t) {
+    Tensor row = t.select(0, 1);
+    t.t_().add_(1);
+    return row;
+  });
+  const Tensor larger = ramp({4, 5}).t();
+  expect_same_arguments([&](const Tensor& t) { return exp_out(t, larger); });
+  expect_same_arguments([](const Tensor& t) { return resize_(t, {2, 2}).mul_(2); });
+  EXPECT_ERROR(func::functionalize([](const Tensor& t) { return set_(t, t * 2); })(ramp({2})),
+               "set_ gave an argument other memory");
 }
 
 // As in PyTorch, a result has the layout of the values; the program sees the strides that it would have.

@@ -214,5 +214,27 @@ TEST(DefineOperatorErrors, ThrownByKernelsPassAndLeaveNothingBehind) {
   EXPECT_EQ(values(x + x), (std::vector<double>{2, 4}));
 }
 
+TEST(OperatorRelatives, AreFoundWhenTheyAreDefinedLater) {
+  auto kernel = [](const Tensor& x, const Tensor& y) { return x + y; };
+  auto meta = [](const Tensor& x, const Tensor&) {
+    return contiguous_spec(x.sizes(), x.dtype(), x.device());
+  };
+  const Operator& first =
+      define_operator("mine::join.Other(Tensor x, Tensor y) -> Tensor", {.kernel = kernel, .meta = meta});
+  EXPECT_EQ(first.relative(Operator::Relative::kForTensors), nullptr);
+  EXPECT_EQ(first.relative(Operator::Relative::kForTensors), nullptr);
+  const Operator& later =
+      define_operator("mine::join.Tensor(Tensor x, Tensor y) -> Tensor", {.kernel = kernel, .meta = meta});
+  EXPECT_EQ(first.relative(Operator::Relative::kForTensors), &later);
+}
+
+TEST(OperatorRelatives, FormsAndOverloadsOfTheTable) {
+  const Operator& add = operator_named("aten::add.Scalar");
+  EXPECT_EQ(add.relative(Operator::Relative::kForTensors), &operator_named("aten::add.Tensor"));
+  EXPECT_EQ(&operator_named("aten::add_.Tensor").functional(), &operator_named("aten::add.Tensor"));
+  EXPECT_EQ(&add.functional(), &add);
+  EXPECT_EQ(add.relative(Operator::Relative::kWithWrittenResults), nullptr);
+}
+
 }  // namespace
 }  // namespace weft

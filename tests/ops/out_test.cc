@@ -104,6 +104,24 @@ TEST(Out, OfTruthIsBoolOrBytes) {
   EXPECT_THAT(message_of([&] { all_out(number, ones({3})); }), HasSubstr("all only supports bool tensor"));
 }
 
+TEST(Out, ThatIsAnOperandIsReadBeforeItIsResized) {
+  const Tensor a = arange(6, kFloat64).view({2, 3}), b = ones({3, 400}, kFloat64);
+  Tensor target = a.clone(), batch = a.view({1, 2, 3}).clone(), sums = a.clone();
+  mm_out(target, target, b);
+  bmm_out(batch, batch, b.view({1, 3, 400}));
+  std::vector<std::string> texts;
+  compare_values(target, mm(a, b), true, texts, "mm");
+  compare_values(batch, mm(a, b).view({1, 2, 400}), true, texts, "bmm");
+  int64_t dims[] = {0};
+  sum_out(sums, sums, IntSpan(dims));
+  compare_values(sums, sum(a, IntSpan(dims)), true, texts, "sum");
+  EXPECT_THAT(texts, ::testing::IsEmpty());
+  Tensor row = ones({3});
+  EXPECT_THAT(message_of([&] { add_out(row, row, ones({2, 3})); }),
+              HasSubstr("output with shape [3] doesn't match the broadcast shape [2, 3]"));
+  EXPECT_THAT(sizes_of(row), ElementsAre(3));
+}
+
 TEST(DetachInPlace, LeavesTheHistoryBehind) {
   Tensor x = ones({2}).set_requires_grad(), y = x * 2;
   detach_(y);
