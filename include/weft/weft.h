@@ -56,6 +56,7 @@
 #include "weft/ops/define.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/fake.h"
+#include "weft/ops/fake_converter.h"
 #include "weft/ops/functions.h"
 #include "weft/ops/indexing.h"
 #include "weft/ops/layers.h"

@@ -23,7 +23,6 @@ Value GraphRecorder::unknown_tensor(const Tensor& tensor) {
         "make_graph: {} is a real tensor among fake ones: it is no input of the captured function. Pass it "
         "as an argument, capture a module that owns it, or allow it with allow_real_inputs",
         describe(tensor));
-    twins_[tensor.impl()->serial()] = shape_only(tensor);
   }
   return value_of(attribute_node(tensor));
 }
@@ -31,7 +30,6 @@ Value GraphRecorder::unknown_tensor(const Tensor& tensor) {
 Tensor GraphRecorder::literal(const Tensor& tensor) {
   const LayerState& state = layer_state();
   if (!(state.active & state.mask & layer_bit())) return tensor;
-  if (FakeMode::current()) twins_[tensor.impl()->serial()] = shape_only(tensor);
   attribute_node(tensor);
   return lift_fresh_copy(tensor);
 }
@@ -42,33 +40,6 @@ void GraphRecorder::annotate(Node& node, const Value& result) {
   node.meta().original = original_;
   if (options_.record_stack_traces)
     node.meta().trace = std::make_shared<const StackTrace>(StackTrace::capture());
-}
-
-Value GraphRecorder::for_below(const Value& value) {
-  if (twins_.empty()) return value;
-  return map_leaves(value, [&](const Value& leaf) {
-    if (!leaf.is_tensor()) return leaf;
-    auto twin = twins_.find(leaf.tensor_ref().impl()->serial());
-    return twin == twins_.end() ? leaf : Value(twin->second);
-  });
-}
-
-ValueList GraphRecorder::for_below(Args args) {
-  ValueList below;
-  below.reserve(args.size());
-  for (const Value& arg : args) below.push_back(for_below(arg));
-  return below;
-}
-
-// A call that gives one of its arguments back gives the program's own tensor, not what stood for it below.
-Value GraphRecorder::instead_of_twins(const Operator& op, Args args, Args below, const Value& result) {
-  if (!op.info().is_mutable) return result;
-  return map_leaves(result, [&](const Value& leaf) {
-    for (size_t i = 0; i < args.size(); ++i)
-      if (leaf.is_tensor() && below[i].is_tensor() && leaf.tensor_ref().is_same(below[i].tensor_ref()))
-        return args[i];
-    return leaf;
-  });
 }
 
 std::optional<Value> GraphRecorder::decomposed(const Operator& op, Args args) {
@@ -114,13 +85,7 @@ Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
   for (const Value& arg : args) nodes.push_back(as_nodes(arg));
   if (higher_order) make_branch_graphs(op, args, nodes);
   const std::optional<SymInt> random_offset = random().before(op, args);
-  Value result;
-  if (twins_.empty()) {
-    result = run(args);
-  } else {
-    ValueList below = for_below(args);
-    result = instead_of_twins(op, args, below, run(below));
-  }
+  Value result = run(args);
   Node& node = add_call(op, nodes, result);
   random().after(op, args, result, random_offset, node);
   if (options_.mode == CaptureMode::kReal) note_constants(op, args, result);
@@ -207,7 +172,7 @@ void GraphRecorder::make_branch_graphs(const Operator& op, Args args, ValueList&
   std::vector<Branch> branches;
   {
     MaskScope below(layer::below(layer_bit()));  // what makes examples is no part of the program
-    branches = op.def().higher_order->branches(for_below(args));
+    branches = op.def().higher_order->branches(args);
   }
   for (const Branch& branch : branches) {
     GraphModule graph = capture_branch(*callable_in(args[branch.argument]), branch.inputs);
@@ -224,7 +189,7 @@ GraphModule GraphRecorder::capture_branch(Callable& function, Args inputs) {
   inner.original_ = original_;
   ValueList own;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    own.push_back(map_leaves(for_below(inputs[i]), [&](const Value& leaf) {
+    own.push_back(map_leaves(inputs[i], [&](const Value& leaf) {
       if (!leaf.is_tensor()) return leaf;
       if (is_fake(leaf.tensor_ref())) return Value(shape_only(leaf.tensor_ref()));
       MaskScope below(0);

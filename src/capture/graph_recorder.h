@@ -44,10 +44,6 @@ class GraphRecorder final : public GraphWriter,
   Value unknown_tensor(const Tensor& tensor) override;
   void annotate(Node& node, const Value& result) override;
   uint32_t layer_bit() const { return options_.pre_dispatch ? layer::kRecorderUpper : layer::kRecorderLower; }
-  // What the layers below get for an argument: a constant as a fake tensor where they are fake.
-  Value for_below(const Value& value);
-  ValueList for_below(Args args);
-  Value instead_of_twins(const Operator& op, Args args, Args below, const Value& result);
   // What the decomposition of the call gave; nothing where it has none, or is part of one of the same
   // operator.
   std::optional<Value> decomposed(const Operator& op, Args args);
@@ -61,9 +57,8 @@ class GraphRecorder final : public GraphWriter,
   const MakeGraphOptions& options_;
   ModulePaths paths_;
   ModuleTrail own_trail_;
-  const ModuleTrail* trail_ = &own_trail_;      // of the whole program, also while a branch is recorded
-  const Operator* original_ = nullptr;          // the outermost one whose decomposition is running
-  std::unordered_map<uint64_t, Tensor> twins_;  // fake tensors for constants
+  const ModuleTrail* trail_ = &own_trail_;  // of the whole program, also while a branch is recorded
+  const Operator* original_ = nullptr;      // the outermost one whose decomposition is running
   std::unordered_map<uint64_t, Ref<Storage>> literals_;  // constants that nodes stand for, by serial number
   std::unordered_set<const Operator*> open_;             // decompositions that are running
 };

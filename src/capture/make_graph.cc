@@ -45,7 +45,7 @@ class Inputs {
  public:
   Inputs(const MakeGraphOptions& options, const FakeMode* fake) : options_(options), fake_(fake) {}
 
-  Value leaf(const Value& value, const std::string& source) {
+  Value leaf(const Value& value, const sym::Source& source) {
     if (value.is_tensor()) return tensor(value.tensor_ref(), source);
     if (value.kind() == Value::Kind::kInt && options_.mode == CaptureMode::kSymbolic)
       return fake_->options().shape_env->create_value(value.to_int(), source, sym::DimPolicy::kDuck);
@@ -53,16 +53,37 @@ class Inputs {
   }
 
  private:
-  Tensor tensor(const Tensor& given, const std::string& source) {
-    if (fake_ && !is_fake(given)) return fake_->fake_of(given, source);
-    // Two arguments that are one tensor are two inputs.
-    return seen_.insert(given.impl()->serial()).second ? given : alias(given);
+  Tensor tensor(const Tensor& given, const sym::Source& source) {
+    const Tensor own = fake_ && !is_fake(given) ? fake_->fake_of(given, source) : given;
+    return seen_.insert(own.impl()->serial()).second ? own : second_input(own);
+  }
+
+  // Two arguments that are one tensor are two inputs, which share their memory.
+  static Tensor second_input(const Tensor& given) {
+    if (!given.is_leaf()) return alias(given);
+    Tensor other;
+    {
+      GradModeScope off(false);
+      other = alias(given);
+    }
+    return given.requires_grad() ? other.set_requires_grad() : other;
   }
 
   const MakeGraphOptions& options_;
   const FakeMode* fake_;
   std::unordered_set<uint64_t> seen_;
 };
+
+// Where each leaf of an argument is: "x", "x['k'][0]".
+std::vector<sym::Source> sources_of(const std::string& name, const Value& argument) {
+  std::vector<sym::Source> sources;
+  for (const PathLeaf& leaf : tree_flatten_with_path(argument)) {
+    sym::Source source = sym::Source::argument(name);
+    for (const PathKey& key : leaf.path) source = source.step(to_string(KeyPath{key}));
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
 
 bool all_leaves(const TreeSpec& arguments) {
   for (const TreeSpec& argument : arguments.children())
@@ -95,9 +116,9 @@ GraphModule GraphMaker::capture(const ValueList& args) const {
   Inputs inputs(options_, fake ? &*fake : nullptr);
   ValueList leaves;
   for (size_t i = 0; i < args.size(); ++i) {
-    size_t count = flat.spec.children()[i].num_leaves();
-    for (size_t k = 0; k < count; ++k) {
-      leaves.push_back(inputs.leaf(flat.leaves[leaves.size()], names[i]));
+    const std::vector<sym::Source> sources = sources_of(names[i], args[i]);
+    for (size_t k = 0; k < sources.size(); ++k) {
+      leaves.push_back(inputs.leaf(flat.leaves[leaves.size()], sources[k]));
       recorder.add_input(fmt::format("{}_{}", names[i], k + 1), leaves.back());
     }
   }

@@ -10,10 +10,38 @@ namespace weft {
 
 void SizeNodes::offer(const Tensor& tensor, Node& node) {
   if (!tensor.is_symbolic()) return;
-  SymIntSpan sizes = tensor.impl()->sizes();
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d].is_symbolic() && sizes[d].expr()->is_symbol())
-      sources_.try_emplace(sizes[d].expr(), Source{&node, static_cast<int64_t>(d)});
+  auto note = [&](const SymInt& number, Quantity quantity, size_t dim) {
+    if (number.is_symbolic() && number.expr()->is_symbol())
+      sources_.try_emplace(number.expr(), Source{&node, quantity, static_cast<int64_t>(dim)});
+  };
+  SymIntSpan sizes = tensor.impl()->sizes(), strides = tensor.impl()->strides();
+  for (size_t d = 0; d < sizes.size(); ++d) note(sizes[d], Quantity::kSize, d);
+  for (size_t d = 0; d < strides.size(); ++d) note(strides[d], Quantity::kStride, d);
+  note(tensor.impl()->storage_offset(), Quantity::kOffset, 0);
+}
+
+// Named as PyTorch names them.
+Node& SizeNodes::read(const Source& source) {
+  // Before a call gives the tensor another geometry.
+  auto change = changes_.find(source.tensor);
+  Graph::InsertScope place(graph_, change == changes_.end() ? graph_.insertion_point() : change->second);
+  Node* number = nullptr;
+  const Value tensor = value_of(*source.tensor);
+  switch (source.quantity) {
+    case Quantity::kSize:
+      number = &graph_.call_function("aten::sym_size.int", {tensor, source.dim});
+      number->rename("sym_size_int");
+      break;
+    case Quantity::kStride:
+      number = &graph_.call_function("aten::sym_stride.int", {tensor, source.dim});
+      number->rename("sym_stride_int");
+      break;
+    case Quantity::kOffset:
+      number = &graph_.call_function("aten::sym_storage_offset", {tensor});
+      number->rename("sym_storage_offset_default");
+      break;
+  }
+  return *number;
 }
 
 Value SizeNodes::value_for(const Value& number) {
@@ -135,12 +163,7 @@ Node& SizeNodes::make(const sym::Expr* expr) {
       require(source != sources_.end(),
               "the symbol {} is used, but no input or result of the capture tells its value",
               expr->to_string());
-      Node& tensor = *source->second.tensor;
-      auto change = changes_.find(&tensor);
-      Graph::InsertScope place(graph_, change == changes_.end() ? graph_.insertion_point() : change->second);
-      Node& size = graph_.call_function("aten::sym_size.int", {value_of(tensor), source->second.dim});
-      size.rename("sym_size_int");
-      made = value_of(size);
+      made = value_of(read(source->second));
       break;
     }
     case sym::Kind::kAdd:

@@ -15,10 +15,10 @@ class SizeNodes {
 
   // The value of this expression is what the node gives.
   void define(const sym::Expr* expr, Node& node) { nodes_[expr] = &node; }
-  // Sizes of the tensor that are symbols met for the first time can be read off it.
+  // Sizes, strides and the offset of the tensor that are symbols met for the first time can be read off it.
   void offer(const Tensor& tensor, Node& node);
   void offer_size(const sym::Expr* expr, Node& tensor, int64_t dim) {
-    sources_.try_emplace(expr, Source{&tensor, dim});
+    sources_.try_emplace(expr, Source{&tensor, Quantity::kSize, dim});
   }
   // From `change` on the tensor that this node gave has other sizes: the ones it had are read before.
   void note_change(const Node& tensor, Node& change) { changes_.try_emplace(&tensor, &change); }
@@ -34,10 +34,13 @@ class SizeNodes {
   Value value_for(const Value& number);
 
  private:
+  enum class Quantity : uint8_t { kSize, kStride, kOffset };
   struct Source {
     Node* tensor;
+    Quantity quantity;
     int64_t dim;
   };
+  Node& read(const Source& source);
   Value node_for(const sym::Expr* expr);
   Node& make(const sym::Expr* expr);
   struct Term {

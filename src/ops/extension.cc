@@ -1,8 +1,74 @@
 #include "weft/ops/extension.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "weft/base/error.h"
 
 namespace weft {
+
+// --- taking one apart ------------------------------------------------------------------------------------
+
+std::vector<std::string> Extension::inner_names() const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < inner_tensors().size(); ++i) names.push_back(fmt::format("inner{}", i));
+  return names;
+}
+
+Tensor Extension::inner(std::string_view name) const {
+  const std::vector<std::string> names = inner_names();
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] == name) return inner_tensors()[i];
+  fail("{} has no inner tensor '{}'; it has {}", type_name(), name, fmt::join(names, ", "));
+}
+
+namespace {
+
+bool are_equal(SymIntSpan a, SymIntSpan b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const SymInt& x, const SymInt& y) { return x.same_as(y); });
+}
+
+}  // namespace
+
+FlatExtension flatten_extension(const Tensor& tensor) {
+  const Extension* extension = extension_of(tensor);
+  require(extension != nullptr, "flatten_extension: {} is no extension", describe(tensor));
+  const TensorImpl& impl = *tensor.impl();
+  FlatExtension flat{.kind = Ref<const Extension>(extension),
+                     .names = extension->inner_names(),
+                     .tensors = extension->inner_tensors(),
+                     .context = extension->context_value(),
+                     .dtype = impl.dtype(),
+                     .device = impl.device(),
+                     .sizes = SymInts(impl.sizes()),
+                     .strides = SymInts(impl.strides()),
+                     .offset = impl.storage_offset()};
+  require(flat.names.size() == flat.tensors.size(), "{} names {} of its {} inner tensors",
+          extension->type_name(), flat.names.size(), flat.tensors.size());
+  return flat;
+}
+
+Tensor unflatten_extension(const FlatExtension& flat) {
+  auto impl = make_ref<TensorImpl>(Storage::without_memory(0, flat.device), flat.dtype, flat.device);
+  impl->set_geometry(flat.sizes, flat.strides, flat.offset);
+  impl->set_flags(layer::kExtension);
+  impl->box = flat.kind->with_inner(flat.tensors);
+  return Tensor(std::move(impl));
+}
+
+bool FlatExtension::same_metadata(const FlatExtension& other) const {
+  return kind->type_name() == other.kind->type_name() && names == other.names && context == other.context &&
+         dtype == other.dtype && device == other.device && are_equal(sizes, other.sizes) &&
+         are_equal(strides, other.strides) && offset.same_as(other.offset);
+}
+
+std::string FlatExtension::to_string() const {
+  const std::string about = context.is_none() ? "" : "; " + context.to_string();
+  return fmt::format("{}({}{})", kind->type_name(), fmt::join(names, ", "), about);
+}
 
 Tensor make_extension(Ref<Extension> extension, const Tensor& like) {
   auto impl = make_ref<TensorImpl>(Storage::without_memory(0, like.device()), like.dtype(), like.device());
@@ -11,6 +77,8 @@ Tensor make_extension(Ref<Extension> extension, const Tensor& like) {
   impl->box = std::move(extension);
   return Tensor(std::move(impl));
 }
+
+// --- what elements it has --------------------------------------------------------------------------------
 
 std::string_view layout_of(const Tensor& tensor) {
   const Extension* extension = extension_of(tensor);
@@ -22,6 +90,8 @@ Tensor dense_form(const Tensor& tensor) {
   std::optional<Tensor> dense = extension ? extension->to_dense() : std::nullopt;
   return dense ? dense_form(*dense) : tensor;
 }
+
+// --- calls -----------------------------------------------------------------------------------------------
 
 namespace {
 

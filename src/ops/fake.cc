@@ -82,83 +82,24 @@ void refuse_real_tensors(const Operator& op, Args args) {
 
 }  // namespace
 
-FakeMode::FakeMode(FakeOptions options)
-    : options_(std::move(options)), outer_(innermost_fake), was_active_(layer_state().active & layer::kFake) {
+FakeMode::FakeMode(Ref<FakeConverter> converter, bool allow_real_inputs)
+    : options_{.shape_env = converter->shape_env(), .allow_real_inputs = allow_real_inputs},
+      converter_(std::move(converter)),
+      outer_(innermost_fake),
+      was_active_(layer_state().active & layer::kFake) {
   innermost_fake = this;
   layer_state().active |= layer::kFake;
 }
+
+FakeMode::FakeMode(FakeOptions options)
+    : FakeMode(make_ref<FakeConverter>(std::move(options.shape_env)), options.allow_real_inputs) {}
 
 FakeMode::~FakeMode() {
   innermost_fake = outer_;
   if (!was_active_) layer_state().active &= ~layer::kFake;
 }
 
-FakeMode* FakeMode::current() { return innermost_fake; }
-
-namespace {
-
-// Strides of memory that is not row-major in terms of its sizes: a dim that begins where another one ends has
-// that one's extent for its stride. What fits nowhere stays a number.
-SymInts symbolic_strides(const Tensor& real, const SymInts& sizes) {
-  IntSpan plain = real.plain_sizes(), strides = real.plain_strides();
-  std::vector<size_t> order(plain.size());
-  for (size_t d = 0; d < order.size(); ++d) order[d] = order.size() - 1 - d;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return strides[a] < strides[b]; });
-  SymInts result(real.strides());
-  for (size_t k = 0; k < order.size(); ++k) {
-    size_t d = order[k];
-    if (strides[d] < 2) continue;
-    for (size_t before = 0; before < k; ++before) {
-      size_t inner = order[before];
-      if (plain[inner] * strides[inner] != strides[d]) continue;
-      result[d] = sizes[inner] * result[inner];
-      break;
-    }
-  }
-  return result;
-}
-
-}  // namespace
-
-Tensor FakeMode::fake_of(const Tensor& real, std::string_view source) const {
-  auto impl = make_ref<TensorImpl>(Storage::without_memory(real.storage()->bytes(), real.device()),
-                                   real.dtype(), real.device());
-  SymInts sizes(real.sizes()), strides(real.strides());
-  if (options_.shape_env) {
-    for (size_t d = 0; d < sizes.size(); ++d)
-      sizes[d] = options_.shape_env->create_symbol(real.plain_sizes()[d],
-                                                   sym::Source(source).size(static_cast<int64_t>(d)));
-    strides = real.is_contiguous() ? contiguous_strides(sizes) : symbolic_strides(real, sizes);
-  }
-  impl->set_geometry(sizes, strides, real.storage_offset());
-  impl->set_flags(layer::kFake);
-  Tensor fake(std::move(impl));
-  if (real.requires_grad()) fake.set_requires_grad();
-  return fake;
-}
-
-const Tensor& FakeMode::stand_in(const Tensor& real) {
-  auto [known, is_new] = stand_ins_.try_emplace(real.impl()->serial());
-  if (!is_new) return known->second.second;
-  const TensorImpl& from = *real.impl();
-  Twin& memory = memories_[from.storage().get()];
-  if (!memory.fake)
-    memory = {from.storage(), Storage::without_memory(from.storage()->bytes(), from.device())};
-  auto impl = make_ref<TensorImpl>(memory.fake, from.dtype(), from.device());
-  impl->set_geometry(from.sizes(), from.strides(), from.storage_offset());
-  impl->set_flags(layer::kFake | (from.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative)));
-  known->second = {real, Tensor(std::move(impl))};
-  return known->second.second;
-}
-
-Tensor shape_only(const Tensor& tensor) {
-  const TensorImpl& from = *tensor.impl();
-  auto impl = make_ref<TensorImpl>(Storage::without_memory(from.storage()->bytes(), from.device()),
-                                   from.dtype(), from.device());
-  impl->set_geometry(from.sizes(), from.strides(), from.storage_offset());
-  impl->set_flags(layer::kFake);
-  return Tensor(std::move(impl));
-}
+FakeMode* FakeMode::current() { return layer_state().mask & layer::kFake ? innermost_fake : nullptr; }
 
 Value run_meta(const Operator& op, Args args) {
   // Meta functions ask their questions by name; an implicit guard in one is a fault of ours.
@@ -183,7 +124,8 @@ Value run_meta(const Operator& op, Args args) {
 namespace {
 
 Value with_stand_ins(const Value& value, FakeMode& mode) {
-  if (value.is_tensor() && is_real(value.tensor_ref())) return mode.stand_in(value.tensor_ref());
+  if (value.is_tensor() && is_real(value.tensor_ref()))
+    return mode.converter()->convert_constant(value.tensor_ref());
   if (!value.is_sequence() || !has_real_tensors(Args(&value, 1))) return value;
   ValueList elements;
   for (const Value& element : value.elements()) elements.push_back(with_stand_ins(element, mode));
@@ -222,7 +164,7 @@ Value with_arguments(const Value& result, Args args, Args given) {
 }  // namespace
 
 Value layers::fake(const Operator& op, Args given) {
-  FakeMode* mode = FakeMode::current();
+  FakeMode* mode = innermost_fake;
   ValueList replaced;
   Args args = given;
   if (has_real_tensors(given)) [[unlikely]] {
@@ -254,8 +196,9 @@ Value layers::fake(const Operator& op, Args given) {
   return replaced.empty() ? result : with_arguments(result, args, given);
 }
 
+// Meta functions run below the mode that asks them.
 SymInt unbacked_size(const char* op, const SymInt& upper) {
-  FakeMode* mode = FakeMode::current();
+  const FakeMode* mode = innermost_fake;
   require(mode && mode->options().shape_env,
           "{}: the size of its result depends on data, and these tensors have none; run it under a FakeMode "
           "with a ShapeEnv",
@@ -267,7 +210,7 @@ SymInt unbacked_size(const char* op, const SymInt& upper) {
 }
 
 Value unbacked_item(const char* op, DType dtype) {
-  FakeMode* mode = FakeMode::current();
+  const FakeMode* mode = innermost_fake;
   require(mode && mode->options().shape_env,
           "{}: its value depends on data, and this tensor has none; run it under a FakeMode with a ShapeEnv",
           op);

@@ -73,14 +73,16 @@ Tensor replay_view(const Ref<ViewStep>& step, const Tensor& base) {
   return view;
 }
 
-Ref<ViewStep> without_base(const Ref<ViewStep>& step) {
+Ref<ViewStep> with_base(const Ref<ViewStep>& step, const Tensor& base) {
   Ref<ViewStep> copied;
   for (const ViewStep* s : steps_to(step)) {
     auto copy = make_ref<ViewStep>();
+    copy->base = base;
     copy->previous = std::move(copied);
     copy->op = s->op;
     copy->args = s->args;
     copy->output = s->output;
+    copy->creation = s->creation;
     copied = std::move(copy);
   }
   return copied;

@@ -17,8 +17,9 @@ bool reads_strides(const Ref<ViewStep>& step);
 // `base` so that the steps work on it as they did on a base of these strides.
 Tensor laid_out_for(const Ref<ViewStep>& step, const Tensor& base, const SymInts& strides);
 
-// The same steps without their base: for whoever must not keep it alive.
-Ref<ViewStep> without_base(const Ref<ViewStep>& step);
+// The same steps from another base, or without one: for whoever must not keep it alive.
+Ref<ViewStep> with_base(const Ref<ViewStep>& step, const Tensor& base);
+inline Ref<ViewStep> without_base(const Ref<ViewStep>& step) { return with_base(step, Tensor()); }
 
 // `base` with what the view shows of it replaced by `part`: by the inverses of the view operators, nothing is
 // written to.

@@ -118,6 +118,12 @@ SymInt ShapeEnv::create_symbol(int64_t hint, Source source, DimPolicy policy,
                                std::optional<ValueRange> range) {
   require(hint >= 0, "{}: a size cannot be {}; sizes are at least 0", source.to_string(), hint);
   if (policy == DimPolicy::kStatic) return hint;
+  if (policy == DimPolicy::kUnbacked) {
+    SymInt size = create_unbacked_int(std::move(source), range.value_or(ValueRange{0, ValueRange::kInf}));
+    mark_size_like(size.expr());
+    mutable_symbol(size.expr(), "create_symbol").is_size = true;
+    return size;
+  }
   bool is_duck = policy == DimPolicy::kDuck && !range;
   if (is_duck)
     if (std::optional<SymInt> known = shared_or_constant(hint, source, /*is_size=*/true)) return *known;

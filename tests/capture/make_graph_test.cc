@@ -14,6 +14,7 @@
 #include "weft/graph/text.h"
 #include "weft/nn/layers.h"
 #include "weft/ops/layers.h"
+#include "weft/sym/text.h"
 
 namespace weft {
 namespace {
@@ -85,6 +86,41 @@ def forward(self, xs, m):
   expect_equal(typed.at("r")[0], xs[0] + m.at("b"));
   EXPECT_TRUE(typed.at("r")[1].is_same(xs[1]));
   EXPECT_ERROR(g.call({to_value(xs), to_value(xs)}), "expected");
+}
+
+TEST(MakeGraph, StridesAndOffsetsThatSizesDoNotTellAreReadOffTheInput) {
+  auto f = [](const Tensor& x) { return x.as_strided({x.size(0)}, {x.stride(0)}, x.storage_offset()) * 2; };
+  auto part_of = [](int64_t rows, int64_t columns) {
+    return arange(rows * columns, kFloat32).view({rows, columns}).narrow(0, 1, rows - 2).narrow(1, 0, 3);
+  };
+  GraphModule g = make_graph(f, {.mode = CaptureMode::kSymbolic, .arg_names = "x"})(part_of(6, 8));
+  EXPECT_THAT(g.code(), HasSubstr("torch.ops.aten.as_strided.default(x_1, [sym_size_int], [sym_stride_int], "
+                                  "sym_storage_offset_default)"));
+  expect_equal(g(part_of(9, 11)), f(part_of(9, 11)));
+}
+
+TEST(MakeGraph, SymbolsKnowTheLeafOfTheArgumentThatTheyComeFrom) {
+  Ref<ShapeEnv> env = ShapeEnv::create();
+  auto f = [](const std::vector<Tensor>& xs) { return xs[0].size(0) > 3 ? xs[0] : xs[1]; };
+  make_graph(f, {.mode = CaptureMode::kSymbolic, .arg_names = "xs", .shape_env = env})(
+      std::vector<Tensor>{randn({4, 2}), randn({5, 2})});
+  EXPECT_EQ(env->find_symbol("s0")->sources[0].guard_text(), "L['xs'][0].size()[0]");
+  EXPECT_EQ(env->find_symbol("s2")->sources[0].guard_text(), "L['xs'][1].size()[0]");
+  EXPECT_EQ(sym::source_text(env->guards()[0].condition), "L['xs'][0].size()[0] > 3");
+}
+
+TEST(MakeGraph, InputsThatShareMemoryDoSoInEveryMode) {
+  auto f = [](const Tensor& x, const Tensor& y) {
+    x.add_(1);
+    return y * 2;
+  };
+  for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic}) {
+    Tensor x = randn({2, 3});
+    GraphModule g = make_graph(f, {.mode = mode})(x, x.view({-1}));
+    Tensor a = randn({2, 3}), b = a.clone();
+    expect_equal(g(a, a.view({-1})), f(b, b.view({-1})));
+    expect_equal(g(a, a), f(b, b));
+  }
 }
 
 // What PyTorch writes for the same predicates.

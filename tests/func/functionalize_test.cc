@@ -262,7 +262,7 @@ struct Pair : Extension {
   Pair(Tensor a, Tensor b) : a(std::move(a)), b(std::move(b)) {}
   Tensor a, b;
   std::string type_name() const override { return "Pair"; }
-  std::vector<Tensor> inner() const override { return {a, b}; }
+  std::vector<Tensor> inner_tensors() const override { return {a, b}; }
   Ref<Extension> with_inner(std::vector<Tensor> inner) const override {
     return make_ref<Pair>(inner[0], inner[1]);
   }

@@ -99,7 +99,7 @@ struct TwoTensor : Extension {
     return make_extension(make_ref<TwoTensor>(a, b), a);
   }
   std::string type_name() const override { return "TwoTensor"; }
-  std::vector<Tensor> inner() const override { return {a, b}; }
+  std::vector<Tensor> inner_tensors() const override { return {a, b}; }
   Ref<Extension> with_inner(std::vector<Tensor> inner) const override {
     return make_ref<TwoTensor>(inner[0], inner[1]);
   }
@@ -243,8 +243,9 @@ TEST(FakeTest, RealTensorsThatAreAllowedNeverChange) {
     real.t_();
     EXPECT_EQ(describe(real.sum({1})).str(), "f32[3]");  // what takes its place was turned
     // Stand-ins share memory where the real ones do.
-    EXPECT_EQ(mode.stand_in(real).storage(), mode.stand_in(view).storage());
-    EXPECT_TRUE(mode.stand_in(view).is_same(mode.stand_in(view)));
+    FakeConverter& converter = *mode.converter();
+    EXPECT_EQ(converter.convert_constant(real).storage(), converter.convert_constant(view).storage());
+    EXPECT_TRUE(converter.convert_constant(view).is_same(converter.convert_constant(view)));
     add_out(view, ones({3}), ones({3}));
     std::vector<Tensor> both = unbind(real);
     EXPECT_TRUE(is_fake(both[0]));

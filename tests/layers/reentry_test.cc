@@ -120,7 +120,7 @@ struct Doubling : Extension {
   explicit Doubling(Tensor inner) : inner_tensor(std::move(inner)) {}
   Tensor inner_tensor;
   std::string type_name() const override { return "Doubling"; }
-  std::vector<Tensor> inner() const override { return {inner_tensor}; }
+  std::vector<Tensor> inner_tensors() const override { return {inner_tensor}; }
   Ref<Extension> with_inner(std::vector<Tensor> inner) const override { return make_ref<Doubling>(inner[0]); }
   std::optional<Value> handle(const Operator& op, Args args) override {
     Value result = dispatch::redispatch(

@@ -41,7 +41,7 @@ struct Quantized final : Packed {
     return make_extension(make_ref<Quantized>((dense / step).to(kInt8), step), dense);
   }
   std::string type_name() const override { return "Quantized"; }
-  std::vector<Tensor> inner() const override { return {steps}; }
+  std::vector<Tensor> inner_tensors() const override { return {steps}; }
   Ref<Extension> with_inner(std::vector<Tensor> inner) const override {
     return make_ref<Quantized>(inner[0], step);
   }
@@ -63,7 +63,7 @@ struct Blocked final : Packed {
   Tensor packed(const Tensor& dense) const override { return of(dense); }
   bool keeps_packing(const Tensor& result) const override { return result.dim() == 2; }
   std::string type_name() const override { return "Blocked"; }
-  std::vector<Tensor> inner() const override { return {blocks}; }
+  std::vector<Tensor> inner_tensors() const override { return {blocks}; }
   Ref<Extension> with_inner(std::vector<Tensor> inner) const override { return make_ref<Blocked>(inner[0]); }
   std::string_view layout() const override { return "blocked"; }
   std::optional<Tensor> to_dense() const override { return unpacked(); }
@@ -77,7 +77,7 @@ struct Plain final : Packed {
   Tensor packed(const Tensor& dense) const override { return make_extension(make_ref<Plain>(dense), dense); }
   bool keeps_packing(const Tensor&) const override { return false; }
   std::string type_name() const override { return "Plain"; }
-  std::vector<Tensor> inner() const override { return {tensor}; }
+  std::vector<Tensor> inner_tensors() const override { return {tensor}; }
   Ref<Extension> with_inner(std::vector<Tensor> inner) const override { return make_ref<Plain>(inner[0]); }
   Tensor tensor;
 };

@@ -35,6 +35,8 @@ class Storage final : public RefCounted, public Pooled {
   // Counts in-place writes; shared by every tensor that views this storage.
   uint32_t version() const noexcept { return version_; }
   void bump_version() noexcept { ++version_; }
+  // For a storage that stands for another one.
+  void set_version(uint32_t version) noexcept { version_ = version; }
 
  private:
   static Ref<Storage> make(void* data, size_t bytes, Device device, bool has_memory);

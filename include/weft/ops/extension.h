@@ -26,9 +26,19 @@ class Extension : public TensorBox {
   // kind. Nothing: the call itself.
   virtual std::optional<ExtensionCall> recorded_as(const Operator&, Args) const { return std::nullopt; }
   virtual std::string type_name() const = 0;
-  // The tensors inside, and an extension of the same kind around others: how graphs take it apart.
-  virtual std::vector<Tensor> inner() const = 0;
+  // The tensors inside and their names, and an extension of the same kind and context around others: how it
+  // is taken apart.
+  virtual std::vector<Tensor> inner_tensors() const = 0;
+  virtual std::vector<std::string> inner_names() const;  // "inner0", "inner1", ... unless it says otherwise
   virtual Ref<Extension> with_inner(std::vector<Tensor> inner) const = 0;
+  // What it is beside its tensors. Two of one kind whose contexts are equal differ in tensors only.
+  virtual Value context_value() const { return {}; }
+  // The inner tensor of this name; an error that lists the names where there is none.
+  Tensor inner(std::string_view name) const;
+  template <typename T>
+  T context() const {
+    return from_value<T>(context_value());
+  }
   // How its elements lie in memory. Any word but "strided" makes them opaque: only the kind itself reads
   // them.
   virtual std::string_view layout() const { return "strided"; }
@@ -47,6 +57,27 @@ T* extension_of(const Tensor& tensor) {
   bool is_extension = tensor.defined() && (tensor.impl()->flags() & layer::kExtension);
   return is_extension ? dynamic_cast<T*>(tensor.impl()->box.get()) : nullptr;
 }
+
+// An extension taken apart: what is left of a tensor, layer by layer, when its inner tensors are inputs of
+// their own.
+struct FlatExtension {
+  Ref<const Extension> kind;
+  std::vector<std::string> names;
+  std::vector<Tensor> tensors;  // by name; extensions again, perhaps
+  Value context;
+  DType dtype;
+  Device device;
+  SymInts sizes, strides;  // of the whole
+  SymInt offset;
+
+  // Whether they differ in their tensors only, the sizes of the whole included.
+  bool same_metadata(const FlatExtension& other) const;
+  // "TwoTensor(a, b; context)"
+  std::string to_string() const;
+};
+FlatExtension flatten_extension(const Tensor& tensor);
+// The same around `tensors`.
+Tensor unflatten_extension(const FlatExtension& flat);
 
 // "strided", or what the extension says.
 std::string_view layout_of(const Tensor& tensor);

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <unordered_map>
-#include <utility>
-
+#include "weft/ops/fake_converter.h"
 #include "weft/ops/layers.h"
-#include "weft/sym/shape_env.h"
 
 namespace weft {
 
@@ -17,38 +14,31 @@ struct FakeOptions {
   bool allow_real_inputs = false;
 };
 
-// While it lives, operators of this thread compute nothing: factories make fake tensors.
+// While it lives, operators of this thread compute nothing: factories make fake tensors. Its state, the
+// converter, may outlive it, and be entered again.
 class FakeMode {
  public:
   explicit FakeMode(FakeOptions options = {});
+  // Goes on where another mode with this converter was left.
+  FakeMode(Ref<FakeConverter> converter, bool allow_real_inputs);
   ~FakeMode();
   FakeMode(const FakeMode&) = delete;
 
   const FakeOptions& options() const { return options_; }
-  // The innermost mode of this thread, or null.
+  const Ref<FakeConverter>& converter() const { return converter_; }
+  // The innermost mode of this thread; null where there is none, or the layers are masked that it is one of.
   static FakeMode* current();
-  // A fake tensor with the sizes, strides, type and device of `real`; with a ShapeEnv the sizes become
-  // symbols named after `source` ("x").
-  Tensor fake_of(const Tensor& real, std::string_view source = "") const;
-  // What takes the place of a real tensor as long as this mode lives: always the same one, and tensors that
-  // share memory have stand-ins that share theirs.
-  const Tensor& stand_in(const Tensor& real);
+  // The fake tensor for `real`, always the same one. With a ShapeEnv its sizes become symbols.
+  Tensor fake_of(const Tensor& real, const FakeRequest& request = {}) const {
+    return converter_->convert(real, request);
+  }
 
  private:
-  struct Twin {
-    Ref<Storage> real, fake;
-  };
   FakeOptions options_;
+  Ref<FakeConverter> converter_;
   FakeMode* outer_;
   bool was_active_;
-  std::unordered_map<uint64_t, std::pair<Tensor, Tensor>> stand_ins_;  // real and fake, by serial number
-  std::unordered_map<const Storage*, Twin> memories_;
 };
-
-// A fake tensor of the same type and geometry, symbols included, that shares nothing with `tensor`.
-Tensor shape_only(const Tensor& tensor);
-
-inline bool is_fake(const Tensor& tensor) { return tensor.flags() & layer::kFake; }
 
 // What `op` would return for these arguments, without data: the meta function, in the form that `op` has.
 Value run_meta(const Operator& op, Args args);

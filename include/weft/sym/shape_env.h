@@ -24,9 +24,10 @@ namespace sym {
 
 // How a dimension becomes a symbol.
 enum class DimPolicy : uint8_t {
-  kDuck,     // equal hints share a symbol and 0 and 1 are constants, as the environment's options say
-  kDynamic,  // a symbol of its own, whatever the hint
-  kStatic,   // the hint itself
+  kDuck,      // equal hints share a symbol and 0 and 1 are constants, as the environment's options say
+  kDynamic,   // a symbol of its own, whatever the hint
+  kStatic,    // the hint itself
+  kUnbacked,  // a size that no example may decide, as one that comes from data
 };
 
 enum class Backing : uint8_t {

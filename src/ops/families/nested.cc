@@ -88,7 +88,7 @@ class NestedTensor final : public Extension, public PrintableBox {
 
   const NestedLayout& components() const { return *layout_; }
   std::string type_name() const override { return "NestedTensor"; }
-  std::vector<Tensor> inner() const override { return {buffer_}; }
+  std::vector<Tensor> inner_tensors() const override { return {buffer_}; }
   Ref<Extension> with_inner(std::vector<Tensor> inner) const override {
     return make_ref<NestedTensor>(std::move(inner[0]), layout_);
   }
