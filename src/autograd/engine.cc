@@ -215,6 +215,7 @@ class Run {
 
   void execute(uint32_t number) {
     Ref<GradNode> node(table_.tasks[number].node);
+    const OriginScope origin(Origin::is_wanted() ? node->origin.get() : nullptr);
     std::vector<Tensor> grads = std::move(table_.tasks[number].grads);
     run_pre_hooks(*node, grads);
     if (!run_.inputs.empty()) capture(*node, grads);

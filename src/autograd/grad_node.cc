@@ -7,6 +7,7 @@
 #include "autograd/leaf_node.h"
 #include "autograd/view_history.h"
 #include "weft/ops/layers.h"
+#include "weft/ops/recorder.h"
 
 namespace weft {
 namespace {
@@ -81,7 +82,21 @@ Ref<GradNode> grad_fn(const Tensor& tensor) {
   return meta ? meta->grad_fn : nullptr;
 }
 
+namespace {
+
+// The forward call has just been made.
+void note_origin(GradNode& node) {
+  const LayerState& state = layer_state();
+  if (node.origin || !(state.active & state.mask & layer::kRecorderLower)) return;
+  if (const Recorder* recorder = Recorder::current(Recorder::Position::kLower))
+    node.origin = recorder->origin_of_last_call();
+}
+
+}  // namespace
+
 void set_history(const Tensor& tensor, const Ref<GradNode>& node) {
+  if (Origin::is_wanted()) [[unlikely]]
+    note_origin(*node);
   VariableMeta& meta = variable_meta(tensor);
   meta.grad_fn = node;
   meta.result = static_cast<uint32_t>(node->results.size());

@@ -89,8 +89,9 @@ class Capture {
   Tracked add(const Tensor& tensor, bool is_state) {
     Tensor value = tensor;
     if (fake_)
-      value = is_state ? fake_->fake_of(tensor, FakeRequest::fixed(tensor.dim()))
-                       : fake_->fake_of(tensor, fmt::format("arg{}", next_input_));
+      value = is_state
+                  ? fake_->fake_of(tensor, FakeRequest::fixed(tensor.dim()).without_base())
+                  : fake_->fake_of(tensor, FakeRequest(fmt::format("arg{}", next_input_)).without_base());
     if (recorder_knows(value)) value = alias(value);
     const std::string name = next_name();
     recorder_.add_input(name, value);

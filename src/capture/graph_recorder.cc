@@ -36,10 +36,25 @@ Tensor GraphRecorder::literal(const Tensor& tensor) {
 
 void GraphRecorder::annotate(Node& node, const Value& result) {
   GraphWriter::annotate(node, result);
-  node.meta().modules = trail_->modules();
+  note_origin(node, origin_here());
   node.meta().original = original_;
-  if (options_.record_stack_traces)
-    node.meta().trace = std::make_shared<const StackTrace>(StackTrace::capture());
+  last_ = Ref<Node>(&node);
+}
+
+Origin GraphRecorder::origin_here() const {
+  Origin here{.modules = trail_->modules()};
+  const Origin* known = Origin::current();
+  const bool has_place = known && (known->trace || !known->source.empty());
+  if (options_.record_stack_traces && !has_place)
+    here.trace = std::make_shared<const StackTrace>(StackTrace::capture());
+  return here;
+}
+
+OriginRef GraphRecorder::origin_of_last_call() const {
+  if (!last_) return nullptr;
+  const NodeMeta& meta = last_->meta();
+  return std::make_unique<const Origin>(
+      Origin{meta.trace, meta.source, meta.modules, last_->name(), /*is_backward=*/true});
 }
 
 std::optional<Value> GraphRecorder::decomposed(const Operator& op, Args args) {
@@ -83,9 +98,11 @@ Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
   ValueList nodes;
   nodes.reserve(args.size());
   for (const Value& arg : args) nodes.push_back(as_nodes(arg));
-  if (higher_order) make_branch_graphs(op, args, nodes);
+  flow::KnownResults known;
+  if (higher_order) make_branch_graphs(op, args, nodes, known);
   const std::optional<SymInt> random_offset = random().before(op, args);
   Value result = run(args);
+  if (higher_order) result = own_results(op, result);
   Node& node = add_call(op, nodes, result);
   random().after(op, args, result, random_offset, node);
   if (options_.mode == CaptureMode::kReal) note_constants(op, args, result);
@@ -168,34 +185,45 @@ void GraphRecorder::note_constants(const Operator& op, Args args, const Value& r
 
 // --- operators over functions ----------------------------------------------------------------------------
 
-void GraphRecorder::make_branch_graphs(const Operator& op, Args args, ValueList& nodes) {
+void GraphRecorder::make_branch_graphs(const Operator& op, Args args, ValueList& nodes,
+                                       flow::KnownResults& known) {
   std::vector<Branch> branches;
   {
     MaskScope below(layer::below(layer_bit()));  // what makes examples is no part of the program
     branches = op.def().higher_order->branches(args);
   }
   for (const Branch& branch : branches) {
-    GraphModule graph = capture_branch(*callable_in(args[branch.argument]), branch.inputs);
-    Node& node = new_attribute(branch.graph_name, Value(Ref<ValueObject>(graph.callable())), "_");
+    Callable& function = *callable_in(args[branch.argument]);
+    BranchGraph graph = capture_branch(function, branch);
+    Node& node = new_attribute(branch.graph_name, Value(Ref<ValueObject>(graph.module.callable())), "_");
     nodes[branch.argument] = value_of(node);
+    known.add(function, std::move(graph.results));
   }
 }
 
-// The graph of a function that the program runs later, perhaps: it works on tensors of its own.
-GraphModule GraphRecorder::capture_branch(Callable& function, Args inputs) {
+// The graph of a function that the program runs later, perhaps: on tensors of its own, which have no data,
+// since it may be one that this run's data would not lead to.
+GraphRecorder::BranchGraph GraphRecorder::capture_branch(Callable& function, const Branch& branch) {
   const ForkRng kept = fork_rng();  // this run of the function is none of the program's
-  GraphRecorder inner(options_, nullptr);
+  MakeGraphOptions options = options_;
+  options.allow_real_inputs = true;  // the function's own constants: what it closes over is among its inputs
+  std::optional<FakeMode> fake;
+  if (options_.mode == CaptureMode::kReal) {
+    options.mode = CaptureMode::kFake;
+    if (!FakeMode::current()) fake.emplace(make_ref<FakeConverter>(ShapeEnv::create()), true);
+  }
+  GraphRecorder inner(options, nullptr);
   inner.trail_ = trail_;
   inner.original_ = original_;
-  ValueList own;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    own.push_back(map_leaves(inputs[i], [&](const Value& leaf) {
-      if (!leaf.is_tensor()) return leaf;
-      if (is_fake(leaf.tensor_ref())) return Value(shape_only(leaf.tensor_ref()));
-      MaskScope below(0);
-      return Value(leaf.tensor_ref().clone());
-    }));
-    inner.add_input(fmt::format("arg{}_1", i), own.back());
+  FakeConverter converter;
+  const auto split = branch.inputs.begin() + static_cast<ptrdiff_t>(branch.varying);
+  ValueList own = flow::joined(flow::varying(branch.graph_name, {branch.inputs.begin(), split}),
+                               {split, branch.inputs.end()});
+  for (size_t i = 0; i < own.size(); ++i) {
+    own[i] = map_tensors(own[i], [&](const Tensor& tensor) {
+      return Value(converter.convert(tensor, FakeRequest().without_base()));
+    });
+    inner.add_input(fmt::format("arg{}_1", i), own[i]);
   }
   Value result;
   {
@@ -205,7 +233,26 @@ GraphModule GraphRecorder::capture_branch(Callable& function, Args inputs) {
   }
   inner.graph().output(inner.as_nodes(result));
   if (inner.random().drew()) random().lose();
-  return inner.finish(true);
+  return {inner.finish(true), flow::as_tuple(result).elements()};
+}
+
+// A function may give an operand back. That is a result too, and a tensor of its own: the operand stays the
+// node that it was. Numbers that only a run tells must be symbols.
+Value GraphRecorder::own_results(const Operator& op, const Value& result) {
+  return map_leaves(result, [&](const Value& leaf) {
+    if (leaf.is_tensor() && node_of(*leaf.tensor_ref().impl())) {
+      MaskScope below(layer::below(layer_bit()));
+      return Value(alias(leaf.tensor_ref()));
+    }
+    const bool is_number = leaf.is_bool() || leaf.is_int() || leaf.is_double();
+    const bool depends_on_data = is_number && !is_symbolic_number(leaf) && !FakeMode::current();
+    require(!depends_on_data || options_.allow_data_reads,
+            "make_graph: {} gives a number that depends on what its functions do with the data of this run; "
+            "capture it with CaptureMode::kSymbolic, or give a tensor. allow_data_reads makes it a constant "
+            "of the graph",
+            op.schema().name);
+    return leaf;
+  });
 }
 
 }  // namespace weft

@@ -5,6 +5,7 @@
 
 #include "capture/graph_writer.h"
 #include "capture/module_trail.h"
+#include "func/control_flow_rules.h"
 #include "weft/capture/make_graph.h"
 #include "weft/core/from_data.h"
 #include "weft/ops/recorder.h"
@@ -37,6 +38,8 @@ class GraphRecorder final : public GraphWriter,
   Value handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) override;
   Value handle(const nn::ModuleCall& call) override;
   void grad_mode_changed(bool enabled) override;
+  Origin origin_here() const override;
+  OriginRef origin_of_last_call() const override;
   // Values of the program are kept as they are, and each run begins with a copy of them.
   Tensor literal(const Tensor& tensor) override;
 
@@ -51,14 +54,20 @@ class GraphRecorder final : public GraphWriter,
   bool are_constant(Args args) const;
   void check_data_read(const Operator& op, Args args) const;
   void note_constants(const Operator& op, Args args, const Value& result);
-  void make_branch_graphs(const Operator& op, Args args, ValueList& nodes);
-  GraphModule capture_branch(Callable& function, Args inputs);
+  void make_branch_graphs(const Operator& op, Args args, ValueList& nodes, flow::KnownResults& known);
+  struct BranchGraph {
+    GraphModule module;
+    ValueList results;  // without data
+  };
+  BranchGraph capture_branch(Callable& function, const Branch& branch);
+  Value own_results(const Operator& op, const Value& result);
 
   const MakeGraphOptions& options_;
   ModulePaths paths_;
   ModuleTrail own_trail_;
   const ModuleTrail* trail_ = &own_trail_;  // of the whole program, also while a branch is recorded
   const Operator* original_ = nullptr;      // the outermost one whose decomposition is running
+  Ref<Node> last_;                          // that was written
   std::unordered_map<uint64_t, Ref<Storage>> literals_;  // constants that nodes stand for, by serial number
   std::unordered_set<const Operator*> open_;             // decompositions that are running
 };

@@ -121,6 +121,22 @@ void GraphWriter::annotate(Node& node, const Value& result) {
   });
 }
 
+void GraphWriter::note_origin(Node& node, Origin here) {
+  NodeMeta& meta = node.meta();
+  if (const Origin* known = Origin::current()) {
+    if (known->trace || !known->source.empty()) {
+      here.trace = known->trace;
+      here.source = known->source;
+    }
+    if (!known->modules.empty()) here.modules = known->modules;
+    meta.from_node = known->node;
+    meta.is_backward = known->is_backward;
+  }
+  meta.trace = std::move(here.trace);
+  meta.source = std::move(here.source);
+  meta.modules = std::move(here.modules);
+}
+
 // --- attributes ------------------------------------------------------------------------------------------
 
 bool GraphWriter::is_owned_by_root(const Tensor& tensor) const {

@@ -38,6 +38,8 @@ class GraphWriter {
   virtual Value unknown_tensor(const Tensor& tensor) = 0;
   // Notes what is known of a node beyond what it does.
   virtual void annotate(Node& node, const Value& result);
+  // Notes where the call of a node comes from: what is known of its origin, `here` where nothing is.
+  static void note_origin(Node& node, Origin here);
   // The node that reads this tensor: under the root's name, or under a new one.
   Node& attribute_node(const Tensor& tensor);
   bool is_owned_by_root(const Tensor& tensor) const;

@@ -54,7 +54,8 @@ class Inputs {
 
  private:
   Tensor tensor(const Tensor& given, const sym::Source& source) {
-    const Tensor own = fake_ && !is_fake(given) ? fake_->fake_of(given, source) : given;
+    const Tensor own =
+        fake_ && !is_fake(given) ? fake_->fake_of(given, FakeRequest(source).without_base()) : given;
     return seen_.insert(own.impl()->serial()).second ? own : second_input(own);
   }
 

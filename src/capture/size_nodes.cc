@@ -160,6 +160,10 @@ Node& SizeNodes::make(const sym::Expr* expr) {
   switch (expr->kind()) {
     case sym::Kind::kSymbol: {
       auto source = sources_.find(expr);
+      if (source == sources_.end() && unknown_) {
+        made = value_of(unknown_(expr));
+        break;
+      }
       require(source != sources_.end(),
               "the symbol {} is used, but no input or result of the capture tells its value",
               expr->to_string());

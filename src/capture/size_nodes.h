@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -30,6 +31,8 @@ class SizeNodes {
       return gone.contains(entry.first) || gone.contains(entry.second);
     });
   }
+  // Who gives a node for a symbol that nothing tells; by default it is an error.
+  void on_unknown(std::function<Node&(const sym::Expr*)> give) { unknown_ = std::move(give); }
   // A plain number as it is; for an expression the node that computes it, made from those of its symbols.
   Value value_for(const Value& number);
 
@@ -57,6 +60,7 @@ class SizeNodes {
   std::unordered_map<const sym::Expr*, Node*> nodes_;
   std::unordered_map<const sym::Expr*, Source> sources_;
   std::unordered_map<const Node*, Node*> changes_;  // the first of each
+  std::function<Node&(const sym::Expr*)> unknown_;
 };
 
 }  // namespace weft

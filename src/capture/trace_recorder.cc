@@ -98,9 +98,10 @@ void TraceRecorder::annotate(Node& node, const Value& result) {
     if (leaf.tensor_ref().requires_grad()) shape.set_requires_grad();
     return Value(shape);
   });
-  meta.modules = trail_.modules();
   StackTrace place = StackTrace::capture();
-  if (options_.record_stack_traces) meta.trace = std::make_shared<const StackTrace>(place);
+  Origin here{.modules = trail_.modules()};
+  if (options_.record_stack_traces) here.trace = std::make_shared<const StackTrace>(place);
+  note_origin(node, std::move(here));
   places_.try_emplace(&node, std::move(place));
 }
 

@@ -61,6 +61,7 @@ class TraceRecorder final : public GraphWriter,
 
   Value handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) override;
   Value handle(const nn::ModuleCall& call) override;
+  bool keeps_control_flow() const override { return false; }
   SymIntSpan sizes(const TensorImpl& tensor) override;
   SymInt numel(const TensorImpl& tensor) override;
   void about_to_read(const TensorImpl&, const char*) override {}

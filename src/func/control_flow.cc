@@ -1,10 +1,11 @@
 #include "weft/func/control_flow.h"
 
+#include "func/captured_function.h"
 #include "func/control_flow.h"
 #include "func/control_flow_rules.h"
-#include "func/substitution.h"
 #include "weft/base/error.h"
 #include "weft/ops/functions.h"
+#include "weft/ops/recorder.h"
 
 namespace weft {
 
@@ -35,21 +36,9 @@ FlatFunction::FlatFunction(ValueFunction f, TreeSpec arguments, LeavesAs leaves)
       result_(std::make_shared<std::optional<TreeSpec>>()) {}
 
 Value FlatFunction::operator()(Args leaves) const {
-  size_t own = arguments_.num_leaves();
-  invariant(leaves.size() == own + lifted_.size(), "{} leaves for a function of {}", leaves.size(),
-            own + lifted_.size());
-  Value arguments = tree_unflatten(leaves.first(own), arguments_);
+  Value arguments = tree_unflatten(leaves, arguments_);
   WholeFunction scope(leaves_);
-  Value result;
-  if (lifted_.empty()) {
-    result = f_(arguments.elements());
-  } else {
-    auto level = make_ref<SubstitutionLevel>();
-    for (size_t i = 0; i < lifted_.size(); ++i) level->replace(lifted_[i], leaves[own + i].to_tensor());
-    LevelEntry entry(level);
-    result = f_(arguments.elements());
-  }
-  FlatTree flat = tree_flatten(result);
+  FlatTree flat = tree_flatten(f_(arguments.elements()));
   if (*result_)
     require(**result_ == flat.spec, "control flow: the functions give different structures: {}",
             difference(**result_, flat.spec));
@@ -60,10 +49,12 @@ Value FlatFunction::operator()(Args leaves) const {
 namespace func {
 namespace {
 
-// Nothing watches: C++ control flow does it.
+// Nobody wants to keep it: C++ control flow does it.
 bool is_plain() {
   const LayerState& state = layer_state();
-  return state.active == 0 && state.level_depth == 0;
+  if (state.level_depth > 0 || (state.active & ~layer::kRecorderUpper)) return false;
+  const Recorder* recorder = Recorder::current(Recorder::Position::kUpper);
+  return !(state.active & layer::kRecorderUpper) || !recorder->keeps_control_flow();
 }
 
 bool truth(const Value& pred) {
@@ -79,31 +70,7 @@ void check_pred(const Value& pred) {
           "cond: the condition must be a tensor of one element, but is {}", describe(pred.to_tensor()));
 }
 
-// What several functions close over becomes operands of all. What each of them gives for the leaves, without
-// data, goes to `results`.
-std::vector<Tensor> lift(std::initializer_list<FlatFunction*> functions, const ValueList& leaves,
-                         std::vector<ValueList>& results) {
-  std::vector<Tensor> all;
-  for (FlatFunction* f : functions) {
-    auto run = [&](Args args) {
-      Value result = (*f)(args);
-      results.push_back(result.elements());
-      return result;
-    };
-    for (const Tensor& tensor : closed_over(run, leaves)) {
-      bool is_there = false;
-      for (const Tensor& other : all) is_there |= other.is_same(tensor);
-      if (!is_there) all.push_back(tensor);
-    }
-  }
-  for (FlatFunction* f : functions) f->lift(all);
-  return all;
-}
-
-ValueList with(ValueList leaves, const std::vector<Tensor>& lifted) {
-  leaves.insert(leaves.end(), lifted.begin(), lifted.end());
-  return leaves;
-}
+Value value_of(const Ref<Callable>& graph) { return Value(Ref<ValueObject>(graph)); }
 
 }  // namespace
 
@@ -114,10 +81,13 @@ Value cond(const Value& pred, const ValueFunction& on_true, const ValueFunction&
   FlatTree flat = tree_flatten(Value::tuple(operands));
   FlatFunction yes(on_true, flat.spec), no(on_false, flat.spec);
   no.share_result(yes);
-  std::vector<ValueList> results;
-  std::vector<Tensor> lifted = lift({&yes, &no}, flat.leaves, results);
-  flow::check_branches(results[0], results[1]);
-  Value result = apply_cond(pred, yes, no, with(flat.leaves, lifted));
+  const ValueFunction both[] = {yes, no};
+  CapturedFunctions captured = capture_functions(both, flat.leaves, 0, [](const auto& functions) {
+    flow::check_branches(functions[0].results, functions[1].results);
+  });
+  Value result = call(cond_operator(),
+                      {pred, value_of(captured.functions[0].graph), value_of(captured.functions[1].graph),
+                       Value::list(flow::joined(flat.leaves, captured.closed_over))});
   return tree_unflatten(result.elements(), yes.result_spec());
 }
 
@@ -149,12 +119,6 @@ Value stacked(const std::vector<ValueList>& rows) {
   return Value::tuple(std::move(columns));
 }
 
-ValueList slice_of(const ValueList& xs, int64_t i) {
-  ValueList slice;
-  for (const Value& x : xs) slice.emplace_back(select(x.to_tensor(), 0, i));
-  return slice;
-}
-
 }  // namespace
 
 Value map(const ValueFunction& f, const Value& xs, const ValueList& args) {
@@ -170,17 +134,15 @@ Value map(const ValueFunction& f, const Value& xs, const ValueList& args) {
   if (is_plain()) {
     std::vector<ValueList> rows;
     for (int64_t i = 0, n = count; i < n; ++i) {
-      ValueList leaves = slice_of(flat_xs, i);
-      leaves.insert(leaves.end(), flat_args.begin(), flat_args.end());
-      rows.push_back(body(leaves).elements());
+      rows.push_back(body(flow::joined(flow::slices(flat_xs, i), flat_args)).elements());
     }
     result = stacked(rows);
   } else {
-    ValueList first = slice_of(flat_xs, 0);
-    first.insert(first.end(), flat_args.begin(), flat_args.end());
-    std::vector<ValueList> rows;
-    std::vector<Tensor> lifted = lift({&body}, first, rows);
-    result = apply_map(body, flat_xs, with(flat_args, lifted));
+    const ValueFunction functions[] = {body};
+    CapturedFunctions captured = capture_functions(
+        functions, flow::joined(flow::slices(flat_xs, 0), flat_args), 0, [](const auto&) {});
+    result = call(map_operator(), {value_of(captured.functions[0].graph), Value::list(flat_xs),
+                                   Value::list(flow::joined(flat_args, captured.closed_over))});
   }
   return tree_unflatten(result.elements(), body.result_spec());
 }
@@ -192,32 +154,42 @@ Value scan(const ValueFunction& f, const Value& init, const Value& xs) {
   ValueList flat_xs(flat.leaves.begin() + static_cast<ptrdiff_t>(carried), flat.leaves.end());
   count_of(flat_xs, "scan");
   FlatFunction body(f, flat.spec);
-  std::vector<Tensor> lifted;
+  Value function = flow::callable_value(body);
+  ValueList closed_over;
   if (!is_plain()) {
-    ValueList example = carry;
-    for (const Value& x : slice_of(flat_xs, 0)) example.push_back(x);
-    std::vector<ValueList> results;
-    lifted = lift({&body}, example, results);
-    flow::check_carry("scan", carry, results[0]);
+    const ValueFunction functions[] = {body};
+    CapturedFunctions captured =
+        capture_functions(functions, flow::joined(carry, flow::slices(flat_xs, 0)), carried,
+                          [&](const auto& given) { flow::check_carry("scan", carry, given[0].results); });
+    function = value_of(captured.functions[0].graph);
+    closed_over = captured.closed_over;
   }
-  Value result = apply_scan(body, carry, flat_xs, {lifted.begin(), lifted.end()});
+  Value result =
+      call(scan_operator(), {function, Value::list(carry), Value::list(flat_xs), Value::list(closed_over)});
   return tree_unflatten(result.elements(), body.result_spec());
 }
 
 Value while_loop(const ValueFunction& condition, const ValueFunction& body, const ValueList& carried) {
   FlatTree flat = tree_flatten(Value::tuple(carried));
   FlatFunction check(condition, flat.spec), step(body, flat.spec);
-  std::vector<Tensor> lifted;
+  Value more = flow::callable_value(check), round = flow::callable_value(step);
+  ValueList closed_over;
   if (!is_plain()) {
-    std::vector<ValueList> results;
-    lifted = lift({&check, &step}, flat.leaves, results);
-    flow::check_condition(results[0]);
-    require(results[1].size() == flat.leaves.size(),
-            "while_loop: its body gives {} values for {} that are carried", results[1].size(),
-            flat.leaves.size());
-    flow::check_carry("while_loop", flat.leaves, results[1]);
+    const ValueFunction both[] = {check, step};
+    auto check_round = [&](const auto& given) {
+      const ValueList& next = given[1].results;
+      flow::check_condition(given[0].results);
+      require(next.size() == flat.leaves.size(),
+              "while_loop: its body gives {} values for {} that are carried", next.size(),
+              flat.leaves.size());
+      flow::check_carry("while_loop", flat.leaves, next);
+    };
+    CapturedFunctions captured = capture_functions(both, flat.leaves, flat.leaves.size(), check_round);
+    more = value_of(captured.functions[0].graph);
+    round = value_of(captured.functions[1].graph);
+    closed_over = captured.closed_over;
   }
-  Value result = apply_while(check, step, flat.leaves, {lifted.begin(), lifted.end()});
+  Value result = call(while_operator(), {more, round, Value::list(flat.leaves), Value::list(closed_over)});
   return tree_unflatten(result.elements(), flat.spec);
 }
 

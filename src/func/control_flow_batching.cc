@@ -98,9 +98,10 @@ std::vector<bool> which_differ(VmapLevel& level, const Value& function, const Va
   std::optional<FakeMode> fake;
   if (!FakeMode::current()) fake.emplace(FakeOptions{.allow_real_inputs = true});
   MaskScope quiet(kUnrecorded);
+  FakeConverter converter;
   ValueList own;
   for (const Value& input : inputs)
-    own.push_back(input.is_tensor() ? Value(shape_only(input.tensor_ref())) : input);
+    own.push_back(input.is_tensor() ? Value(converter.convert(input.tensor_ref())) : input);
   CallAtLevel call(level, *callable_in(function), own, dims);
   std::vector<bool> differ;
   for (const Value& result : call.results) differ.push_back(call.differs(result));

@@ -58,6 +58,8 @@ bool flow::wants_gradient(Args args) {
 
 namespace {
 
+bool is_number(const Value& value) { return value.is_bool() || value.is_int() || value.is_double(); }
+
 bool is_alike(const Value& a, const Value& b) {
   // Numbers may be symbols on either side.
   if ((a.is_int() && b.is_int()) || (a.is_bool() && b.is_bool()) || (a.is_double() && b.is_double()))
@@ -106,6 +108,37 @@ void flow::check_condition(const ValueList& results) {
           given.empty() ? "nothing" : given);
 }
 
+// --- what is known only when it runs ----------------------------------------------------------------------
+
+Value flow::unknown_number(const char* what, const Value& like) {
+  const FakeMode* mode = FakeMode::current();
+  require(mode && mode->options().shape_env,
+          "{}: a number that it gives is known at run time only; capture it with CaptureMode::kSymbolic, or "
+          "use a tensor for it",
+          what);
+  return unbacked_item(what, like.is_bool() ? kBool : like.is_int() ? kInt64 : kFloat64);
+}
+
+ValueList flow::varying(const char* what, ValueList values) {
+  for (Value& value : values)
+    if (is_number(value)) value = unknown_number(what, value);
+  return values;
+}
+
+namespace {
+thread_local const flow::KnownResults* innermost_results = nullptr;
+}
+
+flow::KnownResults::KnownResults() : outer_(std::exchange(innermost_results, this)) {}
+flow::KnownResults::~KnownResults() { innermost_results = outer_; }
+
+const ValueList* flow::KnownResults::find(const Callable& function) {
+  for (const KnownResults* scope = innermost_results; scope; scope = scope->outer_)
+    for (const auto& [known, results] : scope->entries_)
+      if (known == &function) return &results;
+  return nullptr;
+}
+
 namespace {
 
 using namespace flow;
@@ -141,13 +174,20 @@ Value differentiate_stacked_while(Args) {
   unsupported("while_loop_stack_output: it has no derivative of its own; differentiate while_loop");
 }
 
-// What a function gives, without data.
-ValueList shapes_of(const Value& results) {
+// What a function gives for these inputs, without data.
+ValueList shapes_of(Callable& function, const ValueList& inputs) {
+  const ValueList* known = KnownResults::find(function);
+  const Value results = known ? Value::tuple(*known) : as_tuple(function.call(inputs));
   ValueList shapes;
-  Value all = as_tuple(results);
-  for (const Value& result : all.elements())
+  for (const Value& result : results.elements())
     shapes.push_back(result.is_tensor() ? Value(shape_only(result.to_tensor())) : result);
   return shapes;
+}
+
+bool is_same_number(const Value& a, const Value& b) {
+  if (a.is_double() && !a.is_int()) return a == b;
+  if (a.is_bool()) return a == b;
+  return a.to_sym_int().same_as(b.to_sym_int());
 }
 
 // --- cond ------------------------------------------------------------------------------------------------
@@ -161,9 +201,11 @@ std::vector<Branch> cond_branches(Args args) {
 }
 
 Value fake_cond(Args args) {
-  ValueList yes = shapes_of(function_at(args, 1).call(list_at(args, 3)));
-  ValueList no = shapes_of(function_at(args, 2).call(list_at(args, 3)));
+  ValueList yes = shapes_of(function_at(args, 1), list_at(args, 3));
+  ValueList no = shapes_of(function_at(args, 2), list_at(args, 3));
   check_branches(yes, no);
+  for (size_t i = 0; i < yes.size(); ++i)
+    if (is_number(yes[i]) && !is_same_number(yes[i], no[i])) yes[i] = unknown_number("cond", yes[i]);
   return Value::tuple(std::move(yes));
 }
 
@@ -216,8 +258,8 @@ ValueList stacked_shapes(const ValueList& rows, const SymInt& count) {
 Value fake_map(Args args) {
   ValueList xs = list_at(args, 1);
   const SymInt count = row_count("map", xs);
-  Value row = as_tuple(function_at(args, 0).call(joined(slices(xs, 0), list_at(args, 2))));
-  return Value::tuple(stacked_shapes(row.elements(), count));
+  ValueList row = shapes_of(function_at(args, 0), joined(slices(xs, 0), list_at(args, 2)));
+  return Value::tuple(stacked_shapes(row, count));
 }
 
 // --- scan ------------------------------------------------------------------------------------------------
@@ -239,17 +281,17 @@ Value run_scan(Args args) {
 
 std::vector<Branch> scan_branches(Args args) {
   ValueList inputs = joined(joined(list_at(args, 1), slices(list_at(args, 2), 0)), list_at(args, 3));
-  return {{0, "scan_combine_graph", inputs}};
+  return {{0, "scan_combine_graph", inputs, list_at(args, 1).size()}};
 }
 
 Value fake_scan(Args args) {
   ValueList carry = list_at(args, 1), xs = list_at(args, 2);
   const SymInt count = row_count("scan", xs);
-  ValueList results =
-      shapes_of(function_at(args, 0).call(joined(joined(carry, slices(xs, 0)), list_at(args, 3))));
+  ValueList inputs = joined(joined(varying("scan", carry), slices(xs, 0)), list_at(args, 3));
+  ValueList results = shapes_of(function_at(args, 0), inputs);
   check_carry("scan", carry, results);
   auto ys = results.begin() + static_cast<ptrdiff_t>(carry.size());
-  ValueList all(results.begin(), ys);
+  ValueList all = varying("scan", {results.begin(), ys});
   return Value::tuple(joined(all, stacked_shapes({ys, results.end()}, count)));
 }
 
@@ -287,16 +329,17 @@ Value run_while(Args args) {
 
 std::vector<Branch> while_branches(Args args) {
   ValueList inputs = joined(list_at(args, 2), list_at(args, 3));
-  return {{0, "while_loop_cond_graph", inputs}, {1, "while_loop_body_graph", inputs}};
+  const size_t carried = list_at(args, 2).size();
+  return {{0, "while_loop_cond_graph", inputs, carried}, {1, "while_loop_body_graph", inputs, carried}};
 }
 
 Value fake_while(Args args) {
   ValueList carried = list_at(args, 2);
-  ValueList next = shapes_of(function_at(args, 1).call(joined(carried, list_at(args, 3))));
+  ValueList next = shapes_of(function_at(args, 1), joined(varying("while_loop", carried), list_at(args, 3)));
   require(next.size() == carried.size(), "while_loop: its body gives {} values for {} that are carried",
           next.size(), carried.size());
   check_carry("while_loop", carried, next);
-  return Value::tuple(std::move(next));
+  return Value::tuple(varying("while_loop", next));
 }
 
 // What each round gave, stacked; one entry of what there was where there is no round.
@@ -389,8 +432,6 @@ std::span<const Operator> operators() {
   return all;
 }
 
-Value value_of(const FlatFunction& f) { return Value(Ref<ValueObject>(f.callable())); }
-
 }  // namespace
 
 const Operator& cond_operator() { return operators()[0]; }
@@ -401,22 +442,5 @@ const Operator& stacked_while_operator() { return operators()[4]; }
 const Operator& out_dtype_operator() { return operators()[5]; }
 
 std::span<const Operator> detail::operators_over_functions() { return operators(); }
-
-Value apply_cond(const Value& pred, const FlatFunction& on_true, const FlatFunction& on_false,
-                 const ValueList& operands) {
-  return call(cond_operator(), {pred, value_of(on_true), value_of(on_false), Value::list(operands)});
-}
-Value apply_map(const FlatFunction& body, const ValueList& xs, const ValueList& args) {
-  return call(map_operator(), {value_of(body), Value::list(xs), Value::list(args)});
-}
-Value apply_scan(const FlatFunction& body, const ValueList& init, const ValueList& xs,
-                 const ValueList& args) {
-  return call(scan_operator(), {value_of(body), Value::list(init), Value::list(xs), Value::list(args)});
-}
-Value apply_while(const FlatFunction& condition, const FlatFunction& body, const ValueList& carried,
-                  const ValueList& args) {
-  return call(while_operator(),
-              {value_of(condition), value_of(body), Value::list(carried), Value::list(args)});
-}
 
 }  // namespace weft

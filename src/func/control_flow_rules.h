@@ -59,6 +59,28 @@ void check_branches(const ValueList& on_true, const ValueList& on_false);
 void check_carry(std::string_view what, const ValueList& carried, const ValueList& next);
 void check_condition(const ValueList& results);
 
+// A number of this type that only a run of the program tells: a symbol of the fake mode.
+Value unknown_number(const char* what, const Value& like);
+// Values that are others in every round: their numbers are such symbols.
+ValueList varying(const char* what, ValueList values);
+
+// While it lives, what functions give without data is known, from the run that captured them: the rules for
+// tensors without data do not run them again.
+class KnownResults {
+ public:
+  KnownResults();
+  ~KnownResults();
+  KnownResults(const KnownResults&) = delete;
+  void add(const Callable& function, ValueList results) {
+    entries_.emplace_back(&function, std::move(results));
+  }
+  static const ValueList* find(const Callable& function);
+
+ private:
+  const KnownResults* outer_;
+  std::vector<std::pair<const Callable*, ValueList>> entries_;
+};
+
 // Whether gradients are recorded, and one of the arguments has one.
 bool wants_gradient(Args args);
 

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <unordered_map>
-#include <vector>
 
 #include "func/level.h"
-#include "weft/core/callable.h"
 
 namespace weft {
 
@@ -28,9 +26,5 @@ class SubstitutionLevel final : public Level {
 inline constexpr uint32_t kUnrecorded =
     ~(layer::kRecorderUpper | layer::kRecorderLower | layer::kFunctionalizeUpper |
       layer::kFunctionalizeLower | layer::kModes);
-
-// The tensors that `f` uses without being given them, or having made them: what it closes over. `f` runs on
-// tensors without data.
-std::vector<Tensor> closed_over(const ValueFunction& f, const ValueList& arguments);
 
 }  // namespace weft

@@ -47,7 +47,7 @@ Value Interpreter::run_bound(Args inputs) {
   While scope(describe);
   for (Node& node : graph) {
     current_ = &node;
-    Value value = run_node(node);
+    Value value = run_with_origin(node);
     if (node.kind() == NodeKind::kOutput) result = value;
     values_[&node] = std::move(value);
     for (const Node* input : dying[&node]) values_.erase(input);
@@ -57,6 +57,13 @@ Value Interpreter::run_bound(Args inputs) {
           "the graph takes {} inputs but {} were given", next_input_, inputs_.size());
   values_.clear();
   return result;
+}
+
+Value Interpreter::run_with_origin(Node& node) {
+  if (!Origin::is_wanted()) return run_node(node);
+  const Origin origin = node.origin();
+  const OriginScope scope(&origin);
+  return run_node(node);
 }
 
 const Value& Interpreter::value_at(const Node& node) const {

@@ -241,6 +241,20 @@ std::string Node::source() const {
   return frame.is_known() ? frame.to_string() : std::string();
 }
 
+Origin Node::origin() const {
+  const Origin* caller = Origin::current();
+  Origin own = caller ? *caller : Origin();
+  own.node = name_;
+  if (!meta_) return own;
+  if (meta_->trace || !meta_->source.empty()) {
+    own.trace = meta_->trace;
+    own.source = meta_->source;
+  }
+  if (!meta_->modules.empty()) own.modules = meta_->modules;
+  own.is_backward |= meta_->is_backward;
+  return own;
+}
+
 bool Node::writes_in_place() const {
   if (const Operator* op = target_.op()) return op->info().is_mutable || may_write_secretly(*op, args_);
   if (kind_ != NodeKind::kCallMethod) return false;

@@ -56,7 +56,11 @@ CompleteCall complete_call(const Operator& op, Args args, const Kwargs& kwargs) 
   std::string why;
   std::optional<ValueList> placed = place_arguments(op, args, kwargs, &why);
   require(placed.has_value(), "{}: {}; the schema is {}", op.name(), why, op.schema_text());
-  CompleteCall call{&op, std::move(*placed)};
+  return with_numbers_placed(op, std::move(*placed));
+}
+
+CompleteCall with_numbers_placed(const Operator& op, ValueList complete) {
+  CompleteCall call{&op, std::move(complete)};
   const Operator::Info& info = op.info();
   for (size_t i = 0; i < call.args.size(); ++i) {
     if (info.is_tensor[i] != 1 || !call.args[i].is_number()) continue;

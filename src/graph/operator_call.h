@@ -22,6 +22,8 @@ struct CompleteCall {
   ValueList args;
 };
 CompleteCall complete_call(const Operator& op, Args args, const Kwargs& kwargs);
+// The same for arguments that are complete already.
+CompleteCall with_numbers_placed(const Operator& op, ValueList complete);
 
 // A call of an overload for numbers as one of the overload for tensors, which is how it is written; nothing
 // where it is none, or where a number is symbolic.

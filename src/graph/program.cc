@@ -166,26 +166,50 @@ Value Program::call(const Step& step, Args args) const {
   return call_bound(bound);
 }
 
-Value Program::call_random(const Step& step, Args args, const Frame& frame) const {
-  if (!frame.streams) return call(step, args);
-  RandomScope numbers((*frame.streams)[step.draw]);
-  return call(step, args);
+// A size where the operator takes a tensor: the overload for numbers, which keeps a symbol what it is.
+Value Program::call_on_number(const Step& step, Args args) const {
+  CompleteCall complete = with_numbers_placed(*step.op, {args.begin(), args.end()});
+  return dispatch::redispatch(*complete.op, complete.args);
 }
 
+Value Program::on_stream(const Step& step, const Frame& frame, FunctionRef<Value()> run) const {
+  if (!frame.streams) return run();
+  RandomScope numbers((*frame.streams)[step.draw]);
+  return run();
+}
+
+namespace {
+
+template <bool is_noted>
+struct StepOrigin {
+  explicit StepOrigin(const Node&) {}
+};
+template <>
+struct StepOrigin<true> {
+  explicit StepOrigin(const Node& node) : origin(node.origin()), scope(&origin) {}
+  const Origin origin;
+  const OriginScope scope;
+};
+
+}  // namespace
+
+template <bool notes_origin>
 void Program::run_steps(Frame& frame, const Node*& current) const {
   for (const Step& step : steps_) {
     current = step.node;
+    [[maybe_unused]] const StepOrigin<notes_origin> origin(*step.node);
+    bool has_number = false;  // where the operator takes a tensor
     for (uint32_t f = step.first_fill; f < step.first_fill + step.fill_count; ++f) {
       const Fill& fill = fills_[f];
       Value& argument = frame.arguments[fill.argument];
       if (fill.is_nested) argument = resolve(frame, nested_[fill.value]);
       else if (fill.is_last_use) argument = std::move(frame.values[fill.value]);
       else argument = frame.values[fill.value];
-      if (fill.wants_tensor && argument.is_number()) [[unlikely]]
-        argument = number_as_tensor(argument);
+      has_number |= fill.wants_tensor && argument.is_number();
     }
     const Args args = Args(frame.arguments).subspan(step.first_argument, step.argument_count);
-    Value result = step.draw == RandomPlan::kNone ? call(step, args) : call_random(step, args, frame);
+    auto run = [&] { return has_number ? call_on_number(step, args) : call(step, args); };
+    Value result = step.draw == RandomPlan::kNone ? run() : on_stream(step, frame, run);
     for (uint32_t f = step.first_fill; f < step.first_fill + step.fill_count; ++f)
       frame.arguments[fills_[f].argument] = Value();
     for (uint32_t d = step.first_dead; d < step.first_dead + step.dead_count; ++d)
@@ -212,7 +236,9 @@ Value Program::run_bound(Args inputs) const {
       return current ? fmt::format("running {}", current->line()) : std::string("running a graph");
     };
     While scope(describe);
-    run_steps(*frame, current);
+    if (Origin::is_wanted()) [[unlikely]]
+      run_steps<true>(*frame, current);
+    else run_steps<false>(*frame, current);
   }
   Value result = output_ ? resolve(*frame, output_->returned()) : Value();
   for (const Input& input : inputs_) frame->values[input.value] = Value();

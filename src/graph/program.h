@@ -64,9 +64,12 @@ class Program {
   void add_step(const Node& node, const nn::Module& root);
   void add_arguments(Step& step, Args args, const Operator* op);
   void find_last_uses();
+  // With `notes_origin`, each step says where its calls come from.
+  template <bool notes_origin>
   void run_steps(Frame& frame, const Node*& current) const;
   Value call(const Step& step, Args args) const;
-  Value call_random(const Step& step, Args args, const Frame& frame) const;
+  Value call_on_number(const Step& step, Args args) const;
+  Value on_stream(const Step& step, const Frame& frame, FunctionRef<Value()> run) const;
   Value resolve(const Frame& frame, const Value& nested) const;
   std::unique_ptr<Frame> take_frame() const;
 

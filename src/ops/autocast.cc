@@ -38,19 +38,25 @@ Autocast::~Autocast() {
   active = was_active_ ? active | layer::kAutocast : active & ~layer::kAutocast;
 }
 
-Value layers::autocast(const Operator& op, Args args) {
+std::optional<ValueList> detail::autocast_arguments(const Operator& op, Args args) {
   bool to_narrow = op.has(Traits::kAutocastNarrow), to_wide = op.has(Traits::kAutocastWide);
-  if (!to_narrow && !to_wide && op.is_composite()) {
-    // It may be made of operators that cast: they are looked at one by one.
-    MaskScope mask(layer::at_and_below(layer::kAutocast));
-    return op.kernel().boxed(args);
+  // A composite without a rule may be made of operators that cast.
+  if (!to_narrow && !to_wide && op.is_composite()) return std::nullopt;
+  ValueList cast(args.begin(), args.end());
+  if (to_narrow || to_wide)
+    for (Value& value : cast) value = cast_value(value, to_narrow ? narrow_type : kFloat32);
+  return cast;
+}
+
+Value layers::autocast(const Operator& op, Args args) {
+  std::optional<ValueList> cast;
+  {
+    MaskScope mask(layer::below(layer::kAutocast));
+    cast = detail::autocast_arguments(op, args);
+    if (cast) return dispatch::redispatch(op, *cast);
   }
-  MaskScope mask(layer::below(layer::kAutocast));
-  if (!to_narrow && !to_wide) return dispatch::redispatch(op, args);
-  std::vector<Value> cast;
-  cast.reserve(args.size());
-  for (const Value& value : args) cast.push_back(cast_value(value, to_narrow ? narrow_type : kFloat32));
-  return dispatch::redispatch(op, cast);
+  MaskScope mask(layer::at_and_below(layer::kAutocast));
+  return op.kernel().boxed(args);
 }
 
 }  // namespace weft

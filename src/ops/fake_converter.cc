@@ -201,10 +201,12 @@ Tensor FakeConverter::make(const Tensor& real, const FakeRequest& request) {
   const TensorImpl& from = *real.impl();
   const Geometry geometry = geometry_of(real, request);
   const bool has_gradient = real.requires_grad(), is_leaf = real.is_leaf();
+  const bool is_view = from.view && from.view->base.storage() == from.storage() &&
+                       (request.brings_base || inputs_.contains(from.view->base.impl()->serial()));
   Tensor fake;
   if (extension_of(real)) {
     fake = Tensor(extension(real, request, geometry));
-  } else if (from.view && from.view->base.storage() == from.storage()) {
+  } else if (is_view) {
     // The symbols of the view first: they are what the program is given.
     fake = view_of(convert(from.view->base, request.source.step("._base")), real, geometry);
   } else if (has_gradient && !is_leaf) {

@@ -20,6 +20,10 @@ Value record(Recorder* recorder, uint32_t bit, const Operator& op, Args args) {
 
 }  // namespace
 
+Recorder* Recorder::current(Position position) noexcept {
+  return position == Position::kUpper ? upper : lower;
+}
+
 RecorderScope::RecorderScope(Recorder& recorder, Recorder::Position position)
     : slot_(position == Recorder::Position::kUpper ? &upper : &lower),
       outer_(*slot_),

@@ -63,4 +63,30 @@ void ShapeEnv::rollback(const Checkpoint& to) {
   pool_->revise();
 }
 
+void ShapeEnv::forget_symbols_since(const Checkpoint& start) {
+  require(start && start->env == this, "forget_symbols_since: the checkpoint is of another ShapeEnv");
+  auto survives = [&](const sym::Guard& guard) {
+    return std::ranges::all_of(free_symbols(guard.condition), [&](const Symbol* symbol) {
+      return static_cast<size_t>(symbol->expr->value()) < start->symbols.size();
+    });
+  };
+  auto kept_of = [&](const std::vector<sym::Guard>& all, size_t from) {
+    std::vector<sym::Guard> kept;
+    std::ranges::copy_if(all.begin() + static_cast<ptrdiff_t>(from), all.end(), std::back_inserter(kept),
+                         survives);
+    return kept;
+  };
+  const std::vector<sym::Guard> guards = kept_of(guards_, start->guards),
+                                asserts = kept_of(runtime_asserts_, start->runtime_asserts);
+  rollback(start);
+  auto restore = [&](const std::vector<sym::Guard>& kept, std::vector<sym::Guard>& all) {
+    for (const sym::Guard& guard : kept) {
+      all.push_back(guard);
+      learn(guard.condition);
+    }
+  };
+  restore(guards, guards_);
+  restore(asserts, runtime_asserts_);
+}
+
 }  // namespace weft

@@ -158,7 +158,8 @@ TEST(ScanGradient, UnderTheTape) {
 }
 
 TEST(ScanGradient, CarriesMustBeTensors) {
-  auto step = make_callable([](int64_t carry, const Tensor& x) { return std::tuple(carry + 1, x * 2); });
+  auto step =
+      make_callable([](const SymInt& carry, const Tensor& x) { return std::tuple(carry + 1, x * 2); });
   auto loss = [&](const Tensor& xs) {
     return func::scan(step, Value(0), xs).elements()[1].to_tensor().sum();
   };
@@ -221,8 +222,8 @@ TEST(WhileGradient, SecondDerivativesAndForwardMode) {
 }
 
 TEST(WhileGradient, CarriesMustBeTensors) {
-  auto more = make_callable([](int64_t i, const Tensor&) { return i < 3; });
-  auto body = make_callable([](int64_t i, const Tensor& x) { return std::tuple(i + 1, x * 2); });
+  auto more = make_callable([](const SymInt& i, const Tensor&) { return i < 3; });
+  auto body = make_callable([](const SymInt& i, const Tensor& x) { return std::tuple(i + 1, x * 2); });
   auto loss = [&](const Tensor& x) {
     return func::while_loop(more, body, {Value(0), x}).elements()[1].to_tensor().sum();
   };

@@ -152,5 +152,97 @@ TEST(OriginalOfNodes, IsWhatTheProgramCalled) {
   EXPECT_EQ(after.graph().find("sin")->meta_or_null()->original, nullptr);
 }
 
+// --- graphs that run again, and gradients ----------------------------------------------------------------
+
+std::string lines_of(const Graph& graph, std::string_view op) {
+  std::string lines;
+  for (const Node* node : calls_of(graph, op)) lines += node->source() + "\n";
+  return lines;
+}
+
+// Sums the sines of its input in a branch, and halves in another.
+struct Branching : nn::Module {
+  Half half = child("half", Half());
+  Tensor forward(const Tensor& x) {
+    auto on_true = [this](const Tensor& t) { return half(t); };
+    return func::cond(x.sum() > 0, on_true, [](const Tensor& t) { return t.sin(); }, x);
+  }
+  WEFT_ARGS(x)
+};
+
+TEST(OriginsOfNodes, AreThoseOfTheGraphThatWasCapturedAgain) {
+  for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic}) {
+    GraphModule first = make_graph(Twice(), {.record_stack_traces = true})(randn({3, 4}));
+    GraphModule again = make_graph(first, {.mode = mode})(randn({3, 4}));
+    GraphModule third =
+        make_graph(again.function(),
+                   {.mode = mode, .record_stack_traces = true, .allow_real_inputs = true})(randn({3, 4}));
+    for (const GraphModule& g : {again, third}) {
+      for (std::string_view op : {"addmm", "div", "sin"}) {
+        EXPECT_EQ(lines_of(g.graph(), op), lines_of(first.graph(), op));
+        EXPECT_NE(lines_of(g.graph(), op).find("node_origin_test.cc"), std::string::npos) << op;
+        for (size_t i = 0; i < calls_of(g.graph(), op).size(); ++i) {
+          const Node &was = *calls_of(first.graph(), op)[i], &is = *calls_of(g.graph(), op)[i];
+          EXPECT_EQ(modules_of(is), modules_of(was));
+          EXPECT_EQ(is.meta_or_null()->modules, was.meta_or_null()->modules);
+          EXPECT_EQ(is.meta_or_null()->from_node, was.name());
+        }
+      }
+    }
+  }
+  EXPECT_FALSE(Origin::is_wanted());
+  EXPECT_EQ(Origin::current(), nullptr);
+}
+
+TEST(OriginsOfNodes, OfBranchesAreWhereTheFunctionsWere) {
+  GraphModule g = make_graph(Branching(), {.record_stack_traces = true})(randn({3, 4}));
+  const Graph& branch = graph_module_in(g.find("true_graph_0"))->graph();
+  EXPECT_EQ(modules_of(*calls_of(branch, "div")[0]), ":Branching half:Half");
+  EXPECT_NE(lines_of(branch, "div").find("node_origin_test.cc"), std::string::npos);
+  const Graph& again = graph_module_in(make_graph(g)(randn({3, 4})).find("true_graph_0"))->graph();
+  EXPECT_EQ(modules_of(*calls_of(again, "div")[0]), ":Branching half:Half");
+  EXPECT_EQ(lines_of(again, "div"), lines_of(branch, "div"));
+}
+
+TEST(OriginsOfNodes, OfGradientsAreTheForwardCalls) {
+  Twice net;
+  const Tensor weight = net.named_parameters()[0].second;
+  auto f = [&](const Tensor& x) {
+    Tensor loss = net(x).sum();
+    return autograd::grad({loss}, {weight})[0];
+  };
+  for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake}) {
+    GraphModule g =
+        make_graph(f, {.mode = mode, .record_stack_traces = true, .allow_real_inputs = true})(randn({3, 4}));
+    // The sine's gradient is a cosine, and knows where the sine was.
+    const Node& cosine = *calls_of(g.graph(), "cos").at(0);
+    EXPECT_TRUE(cosine.meta_or_null()->is_backward);
+    EXPECT_EQ(cosine.meta_or_null()->from_node, calls_of(g.graph(), "sin").at(0)->name());
+    EXPECT_EQ(cosine.source(), calls_of(g.graph(), "sin").at(0)->source());
+    EXPECT_FALSE(calls_of(g.graph(), "sin").at(0)->meta_or_null()->is_backward);
+    int backward = 0;
+    for (const Node& node : g.graph())
+      if (node.target().op() && node.meta_or_null()->is_backward) ++backward;
+    EXPECT_GE(backward, 4);
+  }
+  // Through another capture: the nodes of the backward pass stay what they are.
+  GraphModule g = make_graph(f, {.record_stack_traces = true})(randn({3, 4}));
+  GraphModule again = make_graph(g)(randn({3, 4}));
+  EXPECT_TRUE(calls_of(again.graph(), "cos").at(0)->meta_or_null()->is_backward);
+  EXPECT_EQ(lines_of(again.graph(), "cos"), lines_of(g.graph(), "cos"));
+}
+
+TEST(OriginsOfNodes, OfAGradientOfARerunGraphAreTheOriginalLines) {
+  GraphModule forward = make_graph(Twice(), {.record_stack_traces = true})(randn({3, 4}));
+  auto f = [&](const Tensor& x) {
+    Tensor own = x.detach().set_requires_grad();
+    return autograd::grad({forward(own).sum()}, {own})[0];
+  };
+  GraphModule g = make_graph(f)(randn({3, 4}));
+  const Node& cosine = *calls_of(g.graph(), "cos").at(0);
+  EXPECT_EQ(cosine.source(), calls_of(forward.graph(), "sin").at(0)->source());
+  EXPECT_EQ(modules_of(cosine), ":Twice");
+}
+
 }  // namespace
 }  // namespace weft

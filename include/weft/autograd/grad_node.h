@@ -7,6 +7,7 @@
 
 #include "weft/base/stack_trace.h"
 #include "weft/ops/op_def.h"
+#include "weft/ops/origin.h"
 
 namespace weft {
 
@@ -70,6 +71,7 @@ class GradNode : public RefCounted, public Pooled {
   SmallVector<ResultShape, 1> results;
   std::unique_ptr<NodeHooks> hooks;
   std::unique_ptr<const StackTrace> forward_trace;  // in anomaly mode: where the forward call was made
+  OriginRef origin;                                 // of the forward call, where somebody recorded it
   uint64_t sequence;                                // later calls have larger numbers
 
   NodeHooks& ensure_hooks();

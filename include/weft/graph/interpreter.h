@@ -52,6 +52,7 @@ class Interpreter {
   Kwargs fetch_kwargs(const Node& node) const;
 
  private:
+  Value run_with_origin(Node& node);
   // The numbers of the current node, taken for all nodes when the first asks.
   const RandomStream* random_numbers();
 

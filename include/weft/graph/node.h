@@ -14,8 +14,8 @@
 #include "weft/base/stack_trace.h"
 #include "weft/core/argument_names.h"
 #include "weft/core/value.h"
-#include "weft/graph/module_stack.h"
 #include "weft/ops/operator.h"
+#include "weft/ops/origin.h"
 
 namespace weft {
 
@@ -100,6 +100,9 @@ struct NodeMeta : InArena {
   // The same, as it was noted: names and lines are found when somebody asks `Node::source`.
   std::shared_ptr<const StackTrace> trace;
   ModuleStack modules;  // the calls of modules that it is part of
+  // The node it was, of the graph whose run was captured or whose gradient it computes.
+  std::string from_node;
+  bool is_backward = false;  // computes the gradient of that
   // What the program called, where a decomposition made this node of it.
   const Operator* original = nullptr;
   // Of a random call: where its numbers begin, counted from where the graph's run begins in the default
@@ -160,6 +163,9 @@ class Node final : public ValueObject, public InArena {
 
   // Where in the program the call was made; empty when nobody noted it.
   std::string source() const;
+
+  // Where the calls come from that running it makes: what it does not know is as for its caller.
+  Origin origin() const;
 
   // Made on first use.
   NodeMeta& meta();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "weft/ops/layers.h"
 
 namespace weft {
@@ -16,5 +18,11 @@ class Autocast {
   DType saved_dtype_;
   bool was_active_;
 };
+
+namespace detail {
+// What autocast does to a call, for a layer that must do so itself. Nothing where it goes on in parts, which
+// are looked at one by one; otherwise the arguments in the types that it runs in.
+std::optional<ValueList> autocast_arguments(const Operator& op, Args args);
+}  // namespace detail
 
 }  // namespace weft

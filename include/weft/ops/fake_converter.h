@@ -18,6 +18,9 @@ struct DimRule {
 struct FakeRequest {
   sym::Source source = {};         // "x['k'][0]"; its sizes are "x['k'][0].size(0)", ...
   std::vector<DimRule> dims = {};  // by dim; one that is missing is kDuck
+  // Whether a view brings its base along. Otherwise it is a view of its base only where that was converted
+  // before: an input of a program is not a view of what is none.
+  bool brings_base = true;
 
   FakeRequest() = default;
   FakeRequest(sym::Source source, std::vector<DimRule> dims = {})  // NOLINT(google-explicit-constructor)
@@ -26,6 +29,11 @@ struct FakeRequest {
   FakeRequest(const Text& source) : source(source) {}  // NOLINT(google-explicit-constructor)
   // Every size is a number.
   static FakeRequest fixed(int64_t dims);
+  FakeRequest without_base() const {
+    FakeRequest other = *this;
+    other.brings_base = false;
+    return other;
+  }
 };
 
 // From tensors to tensors without data. One tensor has one fake, and tensors that share memory have fakes

@@ -233,6 +233,7 @@ struct Branch {
   size_t argument;         // where it is
   const char* graph_name;  // what its graph is called in a capture, before a number: "true_graph"
   ValueList inputs;        // what it would be called with
+  size_t varying = 0;      // how many of them, from the first on, are others in every call
 };
 
 // An operator over functions: what it does is in the callables that it is given, so layers ask it instead of

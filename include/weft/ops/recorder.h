@@ -2,6 +2,7 @@
 
 #include "weft/base/function_ref.h"
 #include "weft/ops/layers.h"
+#include "weft/ops/origin.h"
 
 namespace weft {
 
@@ -16,6 +17,16 @@ class Recorder {
   virtual Value handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) = 0;
   // In the upper position: the program switched the recording of gradients on or off.
   virtual void grad_mode_changed(bool) {}
+  // Whether control flow over functions stays what it is. Otherwise it is C++ control flow, and what ran is
+  // recorded.
+  virtual bool keeps_control_flow() const { return true; }
+  // What it would note of a call that is made now.
+  virtual Origin origin_here() const { return {}; }
+  // Where the call that it answered last comes from, for its gradient; null where it does not note that.
+  virtual OriginRef origin_of_last_call() const { return nullptr; }
+
+  // The recorder of this thread in that position; null where there is none.
+  static Recorder* current(Position position) noexcept;
 };
 
 // Sends the calls of this thread to a recorder for a scope.
@@ -29,6 +40,7 @@ class RecorderScope {
   Recorder** slot_;
   Recorder* outer_;
   uint32_t bit_;
+  OriginWatch watch_;
 };
 
 struct RecordedCall {

@@ -173,6 +173,8 @@ class ShapeEnv : public RefCounted {
   using Checkpoint = std::shared_ptr<const sym::Snapshot>;
   Checkpoint checkpoint();
   void rollback(const Checkpoint& to);
+  // The same, but for guards and assertions that no forgotten symbol takes part in.
+  void forget_symbols_since(const Checkpoint& start);
 
   sym::ExprPool& pool() { return *pool_; }
   // How many expressions were made.
@@ -230,6 +232,8 @@ class Trial {
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
   void keep() { start_ = nullptr; }
+  // Ends it: conditions on what was there before are kept, new symbols are not.
+  void keep_conditions() { env_->forget_symbols_since(std::exchange(start_, nullptr)); }
 
  private:
   Ref<ShapeEnv> env_;

@@ -1,0 +1,260 @@
+#include "capture/function_recorder.h"
+
+#include "func/captured_function.h"
+#include "func/control_flow_rules.h"
+#include "weft/base/error.h"
+#include "weft/base/random.h"
+#include "weft/ops/autocast.h"
+#include "weft/ops/fake.h"
+#include "weft/ops/functions.h"
+
+namespace weft {
+namespace {
+
+// A captured function as those who call it see it: it remembers what it gave when it was captured.
+class CapturedGraph final : public Callable {
+ public:
+  CapturedGraph(GraphModule module, ValueList results)
+      : module_(std::move(module)), results_(std::move(results)) {}
+  Value call(Args args) override { return module_.call(args); }
+  const ValueList& results() const noexcept { return results_; }
+
+ private:
+  GraphModule module_;
+  ValueList results_;
+};
+
+// The innermost level while a function runs: sees all of its calls, and all tensors as they are.
+class FunctionLevel final : public Level {
+ public:
+  explicit FunctionLevel(FunctionRecorder& recorder) : recorder_(recorder) {}
+  const char* name() const override { return "function capture"; }
+  bool sees_everything() const override { return true; }
+  bool decomposes() const override { return false; }
+  bool sees_ended() const override { return true; }
+  Value handle(const Operator& op, Args args) override { return recorder_.record(*this, op, args); }
+
+ private:
+  FunctionRecorder& recorder_;
+};
+
+const Recorder* recorder_around() {
+  const Recorder* lower = Recorder::current(Recorder::Position::kLower);
+  return lower ? lower : Recorder::current(Recorder::Position::kUpper);
+}
+
+}  // namespace
+
+FunctionRecorder::FunctionRecorder(const ValueList& leaves)
+    : GraphWriter(nullptr), around_(recorder_around()) {
+  sizes().on_unknown([this](const sym::Expr* expr) -> Node& {
+    const Value number = expr->type() == sym::Type::kInt    ? Value(SymInt::from_expr(expr))
+                         : expr->type() == sym::Type::kBool ? Value(SymBool::from_expr(expr))
+                                                            : Value(SymFloat::from_expr(expr));
+    return add_closed_over(number, number);
+  });
+  for (const Value& leaf : leaves) {
+    leaves_.push_back(
+        leaf.is_tensor() ? Value(converter_.convert(leaf.tensor_ref(), FakeRequest().without_base())) : leaf);
+    add_input(fmt::format("arg{}_1", leaves_.size() - 1), leaves_.back());
+  }
+}
+
+// --- running the function --------------------------------------------------------------------------------
+
+void FunctionRecorder::run(const ValueFunction& function) {
+  const ForkRng kept = fork_rng();  // nothing is drawn by a run that only looks
+  Value result;
+  {
+    LayerStateScope saved;
+    // No other transform is concerned: what reaches the layers are tensors of this run. Nobody else records
+    // or counts it.
+    layer_state().level_depth = 0;
+    layer_state().mask =
+        (layer::kAll | layer::kNotLayers) &
+        ~(layer::kRecorderLower | layer::kFunctionalizeUpper | layer::kFunctionalizeLower | layer::kModes);
+    RecorderScope recording(*this, Position::kUpper);
+    LiteralScope literals(*this);
+    LevelEntry entry(make_ref<FunctionLevel>(*this));
+    result = function(leaves_);
+  }
+  graph().output(as_nodes(result));
+  results_ = without_data(result).elements();
+}
+
+Value FunctionRecorder::without_data(const Value& value) const {
+  return map_tensors(value, [&](const Tensor& tensor) {
+    auto fake = fakes_.find(tensor.impl()->serial());
+    return Value(fake == fakes_.end() ? tensor : fake->second);
+  });
+}
+
+namespace {
+
+bool casts_now() {
+  const LayerState& state = layer_state();
+  return state.active & state.mask & layer::kAutocast;
+}
+
+// Functions among the arguments that were captured a moment ago.
+void note_known_results(Args args, flow::KnownResults& known) {
+  for (const Value& arg : args)
+    if (auto* captured = dynamic_cast<CapturedGraph*>(callable_in(arg)))
+      known.add(*captured, captured->results());
+}
+
+}  // namespace
+
+Value FunctionRecorder::record(const Level& level, const Operator& op, Args args) {
+  ValueList cast;
+  if (casts_now()) {
+    // The graph has the casts: when it runs, the region of the program that makes them has ended.
+    std::optional<ValueList> arguments = detail::autocast_arguments(op, args);
+    if (!arguments) return op.kernel().boxed(args);
+    cast = std::move(*arguments);
+    args = cast;
+  }
+  ValueList nodes, below;
+  for (const Value& arg : args) {
+    const bool is_function = op.def().higher_order && op.def().higher_order->branches && callable_in(arg);
+    nodes.push_back(is_function ? value_of(new_attribute("function", arg, "_")) : as_nodes(arg));
+    below.push_back(without_data(arg));
+  }
+  const std::optional<SymInt> random_offset = random().before(op, below);
+  flow::KnownResults known;
+  note_known_results(args, known);
+  Value result;
+  {
+    BelowLevel scope(level);
+    MaskScope no_casts(~layer::kAutocast);
+    result = dispatch::redispatch(op, below);
+  }
+  Node& node = add_call(op, nodes, result);
+  random().after(op, below, result, random_offset, node);
+  return result;
+}
+
+void FunctionRecorder::grad_mode_changed(bool enabled) {
+  graph().call_function("torch._C._set_grad_enabled", {enabled});
+}
+
+Tensor FunctionRecorder::literal(const Tensor& tensor) {
+  if (!(layer_state().mask & layer::kLevels)) return tensor;
+  attribute_node(tensor);
+  return lift_fresh_copy(tensor);
+}
+
+// --- what it uses without being given it -----------------------------------------------------------------
+
+Node& FunctionRecorder::add_closed_over(const Value& value, const Value& without_data) {
+  Node* first = nullptr;
+  for (Node& node : graph())
+    if (node.kind() != NodeKind::kPlaceholder) {
+      first = &node;
+      break;
+    }
+  Graph::InsertScope front(graph(), first);
+  Node& node = add_input(fmt::format("arg{}_1", leaves_.size() + closed_over_.size()), without_data);
+  closed_over_.push_back({value, &node});
+  return node;
+}
+
+Value FunctionRecorder::unknown_tensor(const Tensor& tensor) {
+  const Tensor fake = converter_.convert(tensor, FakeRequest().without_base());
+  Node& node = add_closed_over(tensor, fake);
+  track(tensor, node);
+  fakes_.emplace(tensor.impl()->serial(), fake);
+  return value_of(node);
+}
+
+void FunctionRecorder::annotate(Node& node, const Value& result) {
+  GraphWriter::annotate(node, result);
+  note_origin(node, around_ ? around_->origin_here() : Origin());
+}
+
+ValueList FunctionRecorder::closed_over() const {
+  ValueList values;
+  for (const ClosedOver& entry : closed_over_) values.push_back(entry.value);
+  return values;
+}
+
+namespace {
+
+bool is_same_value(const Value& a, const Value& b) {
+  if (a.is_tensor() || b.is_tensor())
+    return a.is_tensor() && b.is_tensor() && a.tensor_ref().is_same(b.tensor_ref());
+  return a == b;
+}
+
+}  // namespace
+
+GraphModule FunctionRecorder::finish(const ValueList& closed_over) {
+  Node* first = nullptr;  // after the leaves
+  for (Node& node : graph())
+    if (node.kind() != NodeKind::kPlaceholder) {
+      first = &node;
+      break;
+    }
+  for (const Value& value : closed_over) {
+    auto own = std::find_if(closed_over_.begin(), closed_over_.end(),
+                            [&](const ClosedOver& entry) { return is_same_value(entry.value, value); });
+    if (own != closed_over_.end()) {
+      own->node->move_before(*first);
+      continue;
+    }
+    Graph::InsertScope place(graph(), first);
+    graph().placeholder("unused");
+  }
+  return GraphWriter::finish(/*keep_dead_code=*/true);
+}
+
+// --- all functions of an operator ------------------------------------------------------------------------
+
+namespace {
+
+thread_local int capture_depth = 0;
+
+struct CaptureDepth {
+  CaptureDepth() { ++capture_depth; }
+  ~CaptureDepth() { --capture_depth; }
+  CaptureDepth(const CaptureDepth&) = delete;
+  static bool is_outermost() { return capture_depth == 1; }
+};
+
+}  // namespace
+
+CapturedFunctions capture_functions(std::span<const ValueFunction> functions, const ValueList& leaves,
+                                    size_t varying, ResultCheck check) {
+  const CaptureDepth depth;
+  std::optional<FakeMode> fake;
+  std::optional<sym::Trial> trial;
+  if (!FakeMode::current()) fake.emplace(make_ref<FakeConverter>(ShapeEnv::create()), true);
+  // Functions that run inside of others use the results of these: all are forgotten together.
+  else if (const Ref<ShapeEnv>& env = FakeMode::current()->options().shape_env;
+           env && CaptureDepth::is_outermost())
+    trial.emplace(*env);
+
+  const auto split = leaves.begin() + static_cast<ptrdiff_t>(varying);
+  const ValueList given =
+      flow::joined(flow::varying("control flow", {leaves.begin(), split}), {split, leaves.end()});
+  std::vector<std::unique_ptr<FunctionRecorder>> recorders;
+  CapturedFunctions captured;
+  for (const ValueFunction& function : functions) {
+    recorders.push_back(std::make_unique<FunctionRecorder>(given));
+    recorders.back()->run(function);
+    for (const Value& value : recorders.back()->closed_over()) {
+      const bool is_there = std::any_of(captured.closed_over.begin(), captured.closed_over.end(),
+                                        [&](const Value& other) { return is_same_value(other, value); });
+      if (!is_there) captured.closed_over.push_back(value);
+    }
+  }
+  for (const auto& recorder : recorders)
+    captured.functions.push_back(
+        {make_ref<CapturedGraph>(recorder->finish(captured.closed_over), recorder->results()),
+         recorder->results()});
+  check(captured.functions);
+  if (trial) trial->keep_conditions();
+  return captured;
+}
+
+}  // namespace weft
