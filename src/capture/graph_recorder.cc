@@ -1,9 +1,12 @@
 #include "capture/graph_recorder.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
+#include "weft/ops/extension.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/functions.h"
 
@@ -15,8 +18,19 @@ GraphRecorder::GraphRecorder(const MakeGraphOptions& options, const nn::Module* 
 }
 
 Value GraphRecorder::unknown_tensor(const Tensor& tensor) {
+  if (const Extension* extension = extension_of(tensor); extension && is_made_of_nodes(tensor))
+    fail(
+        "make_graph: a {} that the captured function makes of its values cannot be a value of the graph; "
+        "give its inner tensors instead ({})",
+        extension->type_name(), fmt::join(extension->inner_names(), ", "));
   require(!is_fake(tensor), "make_graph: {} is a fake tensor that is no input of the captured function",
           describe(tensor));
+  require(
+      is_owned_by_root(tensor) || !given_.contains(tensor.storage().get()),
+      "make_graph: {} is no input of the captured function, but looks at the memory of one: as a constant "
+      "it would keep this run's values. Pass it as an argument, or make the view of the input inside of "
+      "the function",
+      describe(tensor));
   if (FakeMode::current()) {
     require(
         is_owned_by_root(tensor) || options_.allow_real_inputs,
@@ -25,6 +39,23 @@ Value GraphRecorder::unknown_tensor(const Tensor& tensor) {
         describe(tensor));
   }
   return value_of(attribute_node(tensor));
+}
+
+void GraphRecorder::note_given(const Value& given) {
+  if (given.is_tensor() && given.tensor_ref().storage()->has_memory())
+    given_.emplace(given.tensor_ref().storage().get(), given.tensor_ref().storage());
+}
+
+bool GraphRecorder::is_made_of_nodes(const Tensor& extension) const {
+  const std::vector<Tensor> inner = extension_of(extension)->inner_tensors();
+  return std::any_of(inner.begin(), inner.end(), [&](const Tensor& tensor) {
+    return node_of(*tensor.impl()) || (extension_of(tensor) && is_made_of_nodes(tensor));
+  });
+}
+
+// An input, a constant, or what came of them; not one that the program makes of recorded values.
+bool GraphRecorder::takes_whole(const Tensor& extension) const {
+  return node_of(*extension.impl()) || !is_made_of_nodes(extension);
 }
 
 Tensor GraphRecorder::literal(const Tensor& tensor) {

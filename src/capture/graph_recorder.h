@@ -20,6 +20,9 @@ class GraphRecorder final : public GraphWriter,
  public:
   GraphRecorder(const MakeGraphOptions& options, const nn::Module* root);
 
+  // What the caller gave for an input. Whatever else looks at its memory depends on that input.
+  void note_given(const Value& given);
+
   // While it lives, what this thread does is recorded.
   class Scope {
    public:
@@ -38,6 +41,7 @@ class GraphRecorder final : public GraphWriter,
   Value handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) override;
   Value handle(const nn::ModuleCall& call) override;
   void grad_mode_changed(bool enabled) override;
+  bool takes_whole(const Tensor& extension) const override;
   Origin origin_here() const override;
   OriginRef origin_of_last_call() const override;
   // Values of the program are kept as they are, and each run begins with a copy of them.
@@ -45,6 +49,7 @@ class GraphRecorder final : public GraphWriter,
 
  private:
   Value unknown_tensor(const Tensor& tensor) override;
+  bool is_made_of_nodes(const Tensor& extension) const;
   void annotate(Node& node, const Value& result) override;
   uint32_t layer_bit() const { return options_.pre_dispatch ? layer::kRecorderUpper : layer::kRecorderLower; }
   // What the decomposition of the call gave; nothing where it has none, or is part of one of the same
@@ -70,6 +75,7 @@ class GraphRecorder final : public GraphWriter,
   Ref<Node> last_;                          // that was written
   std::unordered_map<uint64_t, Ref<Storage>> literals_;  // constants that nodes stand for, by serial number
   std::unordered_set<const Operator*> open_;             // decompositions that are running
+  std::unordered_map<const Storage*, Ref<Storage>> given_;  // of inputs
 };
 
 }  // namespace weft

@@ -119,6 +119,7 @@ GraphModule GraphMaker::capture(const ValueList& args) const {
   for (size_t i = 0; i < args.size(); ++i) {
     const std::vector<sym::Source> sources = sources_of(names[i], args[i]);
     for (size_t k = 0; k < sources.size(); ++k) {
+      recorder.note_given(flat.leaves[leaves.size()]);
       leaves.push_back(inputs.leaf(flat.leaves[leaves.size()], sources[k]));
       recorder.add_input(fmt::format("{}_{}", names[i], k + 1), leaves.back());
     }

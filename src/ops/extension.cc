@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "weft/base/error.h"
+#include "weft/core/value_walk.h"
+#include "weft/ops/recorder.h"
 
 namespace weft {
 
@@ -143,7 +145,9 @@ void check_decomposable(const Operator& op, Args args) {
   });
 }
 
-Value layers::extension(const Operator& op, Args args) {
+namespace {
+
+Value answer_by_extension(const Operator& op, Args args) {
   std::optional<Value> answer;
   {
     MaskScope mask(layer::at_and_below(layer::kExtension));
@@ -158,6 +162,30 @@ Value layers::extension(const Operator& op, Args args) {
   share_storage(op, args, result);
   dispatch::note_views(op, args, result);
   return result;
+}
+
+// The recorder that wants the call as it is; null: it waits for those on inner tensors.
+Recorder* recorder_of_whole(Args args) {
+  const LayerState& state = layer_state();
+  if (!(state.active & state.mask & layer::kRecorderLower)) return nullptr;
+  Recorder* recorder = Recorder::current(Recorder::Position::kLower);
+  bool is_whole = recorder != nullptr;
+  for_each_tensor(args, [&](const Tensor& tensor) {
+    if (is_whole && extension_of(tensor)) is_whole = recorder->takes_whole(tensor);
+  });
+  return is_whole ? recorder : nullptr;
+}
+
+}  // namespace
+
+Value layers::extension(const Operator& op, Args args) {
+  Recorder* recorder = recorder_of_whole(args);
+  if (!recorder) [[likely]]
+    return answer_by_extension(op, args);
+  return recorder->handle(op, args, [&](Args below) {
+    MaskScope unrecorded(~layer::kRecorderLower);
+    return answer_by_extension(op, below);
+  });
 }
 
 }  // namespace weft

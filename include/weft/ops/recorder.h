@@ -20,6 +20,9 @@ class Recorder {
   // Whether control flow over functions stays what it is. Otherwise it is C++ control flow, and what ran is
   // recorded.
   virtual bool keeps_control_flow() const { return true; }
+  // In the lower position: whether calls on this extension are recorded as they are. Otherwise those on its
+  // inner tensors are.
+  virtual bool takes_whole(const Tensor&) const { return false; }
   // What it would note of a call that is made now.
   virtual Origin origin_here() const { return {}; }
   // Where the call that it answered last comes from, for its gradient; null where it does not note that.
