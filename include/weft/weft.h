@@ -99,11 +99,13 @@
 #include "weft/models/resnet.h"
 
 // graph: programs as graphs
+#include "weft/graph/annotation.h"
 #include "weft/graph/compare.h"
 #include "weft/graph/graph.h"
 #include "weft/graph/graph_module.h"
 #include "weft/graph/interpreter.h"
 #include "weft/graph/manipulation.h"
+#include "weft/graph/missing_operators.h"
 #include "weft/graph/module_stack.h"
 #include "weft/graph/node.h"
 #include "weft/graph/parse.h"

@@ -122,8 +122,17 @@ std::string snake_case(std::string_view text) {
 
 // "aten::add.Tensor" is called add, "layer1.0.conv1" layer1_0_conv1, the method "__len__" len.
 std::string wanted_name(const Target& target) {
-  std::string name = target.op() ? target.op()->schema().name : target.to_string();
-  if (target.function()) name = name.substr(name.rfind('.') + 1);
+  std::string name;
+  if (const Operator* op = target.op()) {
+    name = op->schema().name;
+  } else if (target.is_missing()) {
+    name = target.operator_name();
+    name.erase(0, name.find("::") + 2);
+    name.resize(std::min(name.find('.'), name.size()));
+  } else {
+    name = target.to_string();
+    if (target.function()) name = name.substr(name.rfind('.') + 1);
+  }
   const bool is_magic = name.starts_with("__") && name.ends_with("__");
   if (is_magic) name = name.size() > 4 ? name.substr(2, name.size() - 4) : "";
   return snake_case(name);

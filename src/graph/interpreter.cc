@@ -4,6 +4,7 @@
 #include "graph/operator_call.h"
 #include "graph/random_plan.h"
 #include "weft/base/error.h"
+#include "weft/graph/missing_operators.h"
 #include "weft/ops/layers.h"
 #include "weft/ops/overloads.h"
 
@@ -16,6 +17,9 @@ Value call_target(const Target& target, Args args, const Kwargs& kwargs) {
     require(bound.has_value(), "{}: {}; the schema is {}", op->name(), why, op->schema_text());
     return call_bound({op, std::move(*bound)});
   }
+  if (target.is_missing())
+    unsupported("{} cannot be called: weft has no such operator; define it (weft/ops/define.h)",
+                target.operator_name());
   require(target.function() && kwargs.empty(), "'{}' is no function of positional arguments",
           target.to_string());
   return target.function()->run(args);
@@ -110,6 +114,7 @@ Value Interpreter::placeholder(std::string_view target, Args defaults) {
 }
 Value Interpreter::get_attr(std::string_view path) { return module_.find(path); }
 Value Interpreter::call_function(const Target& target, Args args, const Kwargs& kwargs) {
+  if (target.is_missing()) require_operators(module_.graph(), module_);
   const RandomStream* numbers = random_numbers();
   if (!numbers) return call_target(target, args, kwargs);
   RandomScope scope(*numbers);

@@ -3,6 +3,7 @@
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
 #include "weft/graph/graph_module.h"
+#include "weft/graph/missing_operators.h"
 #include "weft/ops/layers.h"
 #include "weft/ops/overloads.h"
 
@@ -32,6 +33,7 @@ struct GradModeKeeper {
 
 Program::Program(const Graph& graph, const nn::Module& root) : names_(graph), random_(graph) {
   if (detail::graph_probe) detail::graph_probe(graph);
+  require_operators(graph, root);
   graph.number_nodes();
   // Numbers ascend, but those of nodes that were erased are missing.
   if (graph.back()) value_count_ = graph.back()->position_ + 1;
