@@ -85,6 +85,7 @@
 
 // nn: modules, layers, optimizers
 #include "weft/nn/activations.h"
+#include "weft/nn/deep_copy.h"
 #include "weft/nn/functional.h"
 #include "weft/nn/functional_call.h"
 #include "weft/nn/init.h"

@@ -24,6 +24,11 @@ class GraphModule : public nn::Module {
   using Attributes = std::vector<std::pair<std::string, Value>>;
 
   explicit GraphModule(Graph graph = {}, std::string class_name = "GraphModule");
+  // A handle to the same graph and tensors; while a deep copy is made, to the copies.
+  GraphModule(const GraphModule& other);
+  GraphModule(GraphModule&&) = default;
+  GraphModule& operator=(const GraphModule&) = default;
+  GraphModule& operator=(GraphModule&&) = default;
   // Takes from `root` what the graph names, under the same paths, and nothing else. An error for a path that
   // leads nowhere.
   GraphModule(const nn::Module& root, Graph graph, std::string class_name = "GraphModule");
@@ -75,8 +80,8 @@ class GraphModule : public nn::Module {
   // Python code, as PyTorch's FX writes it. Where there is a CallSpec it takes the arguments apart into
   // leaves and puts the result together.
   std::string code() const;
-  // The graph and tensors of its own.
-  GraphModule deep_copy() const;
+  // The same with a graph, tensors and modules of its own, those of C++ included: nn::deep_copy.
+  GraphModule deep_copy() const { return nn::deep_copy(*this); }
 
  private:
   struct Body;
