@@ -298,17 +298,39 @@ std::shared_ptr<const Program> GraphModule::program() const {
   return body_->program;
 }
 
-Value GraphModule::call(Args args, const Kwargs& kwargs) const {
-  return body_->call_spec ? call_with_trees(*body_->call_spec, args, kwargs) : call_with_inputs(args, kwargs);
+Value GraphModule::call(Args args, const Kwargs& kwargs) const { return call(args, kwargs, nullptr); }
+
+Value GraphModule::call(Args args, const Kwargs& kwargs, RunNumbers* numbers) const {
+  return body_->call_spec ? call_with_trees(*body_->call_spec, args, kwargs, numbers)
+                          : call_with_inputs(args, kwargs, numbers);
 }
 
-Value GraphModule::call_with_trees(const CallSpec& spec, Args args, const Kwargs& kwargs) const {
+RunResult GraphModule::run(Args args, const RunOptions& options, const Kwargs& kwargs) const {
+  RunNumbers numbers{.are_given = options.random.has_value()};
+  if (!options.random) {
+    Value value = call(args, kwargs, &numbers);
+    return {std::move(value), numbers.begin};
+  }
+  uint64_t drawn = 0;
+  Value value;
+  {
+    RandomScope scope(*options.random);
+    value = call(args, kwargs, &numbers);
+    drawn = next_random().offset - options.random->offset;
+  }
+  if (options.advances_generator) reserve_random(drawn);
+  return {std::move(value), numbers.begin};
+}
+
+Value GraphModule::call_with_trees(const CallSpec& spec, Args args, const Kwargs& kwargs,
+                                   RunNumbers* numbers) const {
   const std::vector<std::string>& names = spec.argument_names;
   const bool lacks_names = args.size() < names.size() && names.back().starts_with("**");
-  if (!kwargs.empty() || lacks_names) return call_with_trees(spec, GraphInputs(names).bind(args, kwargs), {});
+  if (!kwargs.empty() || lacks_names)
+    return call_with_trees(spec, GraphInputs(names).bind(args, kwargs), {}, numbers);
   auto run = [&](Args given) {
     ValueList leaves = flatten_up_to(spec.arguments, Value::tuple({given.begin(), given.end()}));
-    Value result = program()->run_bound(leaves);
+    Value result = program()->run_bound(leaves, numbers);
     return tree_unflatten(result.elements(), spec.result);
   };
   if (is_watched()) [[unlikely]]
@@ -316,15 +338,15 @@ Value GraphModule::call_with_trees(const CallSpec& spec, Args args, const Kwargs
   return run(args);
 }
 
-Value GraphModule::call_with_inputs(Args args, const Kwargs& kwargs) const {
+Value GraphModule::call_with_inputs(Args args, const Kwargs& kwargs, RunNumbers* numbers) const {
   if (!kwargs.empty()) {
     const GraphInputs names(body_->graph);
     const ValueList bound = names.bind(args, kwargs);
-    if (!names.has_rest()) return call_with_inputs(bound, {});
-    auto run = [&](Args given) { return program()->run_bound(given); };
+    if (!names.has_rest()) return call_with_inputs(bound, {}, numbers);
+    auto run = [&](Args given) { return program()->run_bound(given, numbers); };
     return is_watched() ? watched_call("", bound, run) : run(bound);
   }
-  auto run = [&](Args given) { return program()->run(given); };
+  auto run = [&](Args given) { return program()->run(given, numbers); };
   if (is_watched()) [[unlikely]]
     return watched_call("", {args.begin(), args.end()}, run);
   return run(args);

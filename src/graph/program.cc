@@ -169,9 +169,8 @@ Value Program::call(const Step& step, Args args) const {
 }
 
 Value Program::call_random(const Step& step, Args args, const Frame& frame) const {
-  if (!frame.streams) return call(step, args);
-  RandomScope numbers((*frame.streams)[step.draw]);
-  return call(step, args);
+  if (!frame.draws) return call(step, args);
+  return RandomPlan::run((*frame.draws)[step.draw], [&] { return call(step, args); });
 }
 
 void Program::run_steps(Frame& frame, const Node*& current) const {
@@ -196,7 +195,7 @@ void Program::run_steps(Frame& frame, const Node*& current) const {
   }
 }
 
-Value Program::run_bound(Args inputs) const {
+Value Program::run_bound(Args inputs, RunNumbers* numbers) const {
   require(inputs.size() <= inputs_.size(), "the graph takes {} inputs but {} were given", inputs_.size(),
           inputs.size());
   std::unique_ptr<Frame> frame = take_frame();
@@ -206,7 +205,7 @@ Value Program::run_bound(Args inputs) const {
             inputs_.size(), inputs.size());
     if (input.is_used) frame->values[input.value] = i < inputs.size() ? inputs[i] : *input.default_value;
   }
-  frame->streams = random_.begin(inputs);
+  frame->draws = random_.begin(inputs, numbers);
   const Node* current = nullptr;
   {
     GradModeKeeper keeper;

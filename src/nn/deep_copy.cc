@@ -110,24 +110,22 @@ void DeepCopy::copy_functions() {
 }
 
 void DeepCopy::copy_functions(ModuleState& made) {
-  auto copied = [&](const std::string& name, const Ref<Callable>& from) {
-    const ModuleCallable* module = module_in(from);
+  for (ModuleState::Child& child : made.children) {
+    if (!child.callable) continue;
+    if (options_.share_code && (runs_code(child) || has_code_below(*child.state))) continue;
+    const ModuleCallable* module = module_in(child.callable);
     require(
         module != nullptr,
         "deep_copy: '{}' is a function that is no module, and keeps what nobody can copy; make it a module "
         "or a graph module",
-        name);
-    return module->copy();
-  };
-  for (ModuleState::Child& child : made.children) {
-    if (!child.callable) continue;
-    const bool is_shared = options_.share_code && (runs_code(child) || has_code_below(*child.state));
-    if (!is_shared) child.callable = copied(child.name, child.callable);
+        child.name);
+    child.callable = module->copy();
   }
+  // Functions among the attributes are values, as in Python: only modules have copies.
   for (auto& [name, value] : made.attributes)
-    value = map_leaves(value, [&](const Value& leaf) {
-      Callable* function = callable_in(leaf);
-      return function ? Value(Ref<ValueObject>(copied(name, Ref<Callable>(function)))) : leaf;
+    value = map_leaves(value, [](const Value& leaf) {
+      auto* module = dynamic_cast<const ModuleCallable*>(callable_in(leaf));
+      return module ? Value(Ref<ValueObject>(module->copy())) : leaf;
     });
 }
 

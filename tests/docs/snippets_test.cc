@@ -92,6 +92,22 @@ TEST(GraphPage, RandomNumbers) {
   EXPECT_TRUE(close(drawn, ones({3}) + rand({3}), 0, 0));
 }
 
+TEST(GraphPage, GivenRandomNumbers) {
+  // clang-format off: as the page has it
+  GraphModule forward = make_graph([](const Tensor& t) {
+    rand_like(t);
+    return std::get<0>(native_dropout(t, 0.5, true));
+  })(ones({8}));
+  Graph again_dropped;
+  Node& saved = again_dropped.placeholder("x");
+  Node& mask = again_dropped.node_copy(*forward.graph().find("native_dropout"), [&](Node&) { return value_of(saved); });
+  again_dropped.output(value_of(mask));
+  RunResult dropped = forward.run({ones({8})});
+  Value same_mask = GraphModule(std::move(again_dropped)).run({ones({8})}, {.random = dropped.random}).value;
+  // clang-format on
+  EXPECT_TRUE(close(same_mask.elements()[0].to_tensor(), dropped.value.to_tensor(), 0, 0));
+}
+
 TEST(GraphPage, AsCpp) {
   const std::string folder = ::testing::TempDir() + "weft_graph_page_" + std::to_string(::getpid());
   GraphModule scale({{"gain.0", full({2}, 3)}}, parse_code(R"(

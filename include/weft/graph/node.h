@@ -116,8 +116,9 @@ struct NodeMeta : InArena {
   // What the program called, where a decomposition made this node of it.
   const Operator* original = nullptr;
   // Of a random call: where its numbers begin, counted from where the graph's run begins in the default
-  // generator. Nodes that have it keep their numbers when others before them are moved, removed or repeated;
-  // one without draws what comes next.
+  // generator, or in the numbers that it is given. Nodes that have it keep their numbers when others before
+  // them are moved, removed or repeated; one without draws what comes next. Of an operator over functions
+  // that draw: where they begin, which counts in runs on given numbers.
   std::optional<SymInt> random_offset;
   Dict extra;  // anything else, by name
 };
