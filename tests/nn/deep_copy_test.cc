@@ -227,6 +227,7 @@ TEST(DeepCopy, HooksComeAlong) {
   EXPECT_EQ(calls, 1);
   fc(ones({2}));
   EXPECT_EQ(calls, 2);
+  fc.remove_hook(id);  // it keeps the module that keeps it
 }
 
 TEST(DeepCopy, GradientsStayBehind) {
