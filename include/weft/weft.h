@@ -88,6 +88,7 @@
 
 // nn: modules, layers, optimizers
 #include "weft/nn/activations.h"
+#include "weft/nn/deep_copy.h"
 #include "weft/nn/functional.h"
 #include "weft/nn/functional_call.h"
 #include "weft/nn/init.h"
@@ -102,11 +103,13 @@
 #include "weft/models/resnet.h"
 
 // graph: programs as graphs
+#include "weft/graph/annotation.h"
 #include "weft/graph/compare.h"
 #include "weft/graph/graph.h"
 #include "weft/graph/graph_module.h"
 #include "weft/graph/interpreter.h"
 #include "weft/graph/manipulation.h"
+#include "weft/graph/missing_operators.h"
 #include "weft/graph/node.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/pattern.h"

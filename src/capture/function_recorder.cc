@@ -14,14 +14,17 @@ namespace {
 // A captured function as those who call it see it: it remembers what it gave when it was captured.
 class CapturedGraph final : public Callable {
  public:
-  CapturedGraph(GraphModule module, ValueList results)
-      : module_(std::move(module)), results_(std::move(results)) {}
+  CapturedGraph(GraphModule module, ValueList results, bool draws)
+      : module_(std::move(module)), results_(std::move(results)), draws_(draws) {}
   Value call(Args args) override { return module_.call(args); }
   const ValueList& results() const noexcept { return results_; }
+  // Whether it takes random numbers.
+  bool draws() const noexcept { return draws_; }
 
  private:
   GraphModule module_;
   ValueList results_;
+  bool draws_;
 };
 
 // The innermost level while a function runs: sees all of its calls, and all tensors as they are.
@@ -103,6 +106,15 @@ void note_known_results(Args args, flow::KnownResults& known) {
       known.add(*captured, captured->results());
 }
 
+// Of a function that was not captured here nobody knows.
+bool functions_draw(const Operator& op, Args args) {
+  if (!op.def().higher_order) return false;
+  return std::any_of(args.begin(), args.end(), [](const Value& arg) {
+    auto* captured = dynamic_cast<CapturedGraph*>(callable_in(arg));
+    return captured ? captured->draws() : callable_in(arg) != nullptr;
+  });
+}
+
 }  // namespace
 
 Value FunctionRecorder::record(const Level& level, const Operator& op, Args args) {
@@ -131,6 +143,11 @@ Value FunctionRecorder::record(const Level& level, const Operator& op, Args args
   }
   Node& node = add_call(op, nodes, result);
   random().after(op, below, result, random_offset, node);
+  if (functions_draw(op, args)) {
+    // How many numbers they take, only a run tells.
+    node.meta().random_offset = random().here();
+    random().note_unknown_draws();
+  }
   return result;
 }
 
@@ -249,9 +266,9 @@ CapturedFunctions capture_functions(std::span<const ValueFunction> functions, co
     }
   }
   for (const auto& recorder : recorders)
-    captured.functions.push_back(
-        {make_ref<CapturedGraph>(recorder->finish(captured.closed_over), recorder->results()),
-         recorder->results()});
+    captured.functions.push_back({make_ref<CapturedGraph>(recorder->finish(captured.closed_over),
+                                                          recorder->results(), recorder->draws()),
+                                  recorder->results()});
   check(captured.functions);
   if (trial) trial->keep_conditions();
   return captured;

@@ -19,6 +19,7 @@ class FunctionRecorder final : public GraphWriter, public Recorder, public Liter
   // Runs the function, once. A graph gives what it gave.
   void run(const ValueFunction& function);
   const ValueList& results() const noexcept { return results_; }
+  bool draws() { return random().drew(); }
   // The tensors and symbolic numbers that it uses without being given them.
   ValueList closed_over() const;
   // The graph as a function of the leaves and of `closed_over`, in which this recorder's own are.

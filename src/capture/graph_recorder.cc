@@ -129,6 +129,7 @@ Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
   ValueList nodes;
   nodes.reserve(args.size());
   for (const Value& arg : args) nodes.push_back(as_nodes(arg));
+  const std::optional<SymInt> branches_begin = higher_order ? random().here() : std::nullopt;
   flow::KnownResults known;
   if (higher_order) make_branch_graphs(op, args, nodes, known);
   const std::optional<SymInt> random_offset = random().before(op, args);
@@ -136,6 +137,7 @@ Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
   if (higher_order) result = own_results(op, result);
   Node& node = add_call(op, nodes, result);
   random().after(op, args, result, random_offset, node);
+  if (branches_begin && random().is_lost()) node.meta().random_offset = branches_begin;
   if (options_.mode == CaptureMode::kReal) note_constants(op, args, result);
   return result;
 }

@@ -75,7 +75,7 @@ Value GraphRetracer::call_function(const Target& target, Args args, const Kwargs
   const PythonFunction* function = target.function();
   // What was taken apart while tracing is a container of stand-ins.
   const bool takes_item = function && function->symbol == "[]" && is_container(args[0]);
-  const bool has_effect = function && function->has_effect;
+  const bool has_effect = (function && function->has_effect) || target.is_missing();
   if (takes_item || (!has_effect && !tracer_.is_recorded(joined(args, kwargs))))
     return Interpreter::call_function(target, args, kwargs);
   const HigherOrder* higher_order = target.op() ? target.op()->def().higher_order : nullptr;

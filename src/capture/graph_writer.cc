@@ -115,11 +115,7 @@ void GraphWriter::track_item(const Value& key, const Value& element, Node& node)
   track(element, item);
 }
 
-void GraphWriter::annotate(Node& node, const Value& result) {
-  node.meta().value = map_leaves(result, [](const Value& leaf) {
-    return leaf.is_tensor() ? Value(shape_only(leaf.tensor_ref())) : leaf;
-  });
-}
+void GraphWriter::annotate(Node& node, const Value& result) { node.meta().value = noted_form(result); }
 
 void GraphWriter::note_origin(Node& node, Origin here) {
   NodeMeta& meta = node.meta();

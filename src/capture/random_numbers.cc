@@ -24,6 +24,10 @@ SymInt numbers_of(const Operator& op, Args args, const Value& result) {
 std::optional<SymInt> RandomNumbers::before(const Operator& op, Args args) {
   if (!draws_from_default(op, args)) return std::nullopt;
   drew_ = true;
+  return here();
+}
+
+std::optional<SymInt> RandomNumbers::here() {
   if (!is_known_) return std::nullopt;
   if (FakeMode::current()) return advance_;
   const RandomStream here = next_random();

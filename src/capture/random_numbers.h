@@ -15,11 +15,18 @@ class RandomNumbers {
   // The offset of a call that is about to be made; nothing for one that draws none of these numbers, and
   // nothing once the way to it is not known.
   std::optional<SymInt> before(const Operator& op, Args args);
+  // The offset of whatever is drawn next; nothing where that is not known.
+  std::optional<SymInt> here();
   // Notes it in the node that the call became.
   void after(const Operator& op, Args args, const Value& result, const std::optional<SymInt>& offset,
              Node& node);
   // From here on nobody knows how many numbers were drawn: by one of two branches, or by each step of a loop.
   void lose() { is_known_ = false; }
+  void note_unknown_draws() {
+    drew_ = true;
+    lose();
+  }
+  bool is_lost() const { return !is_known_; }
   bool drew() const { return drew_; }
   // How far the calls with an offset go.
   const SymInt& advance() const { return advance_; }

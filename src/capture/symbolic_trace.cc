@@ -270,7 +270,10 @@ class ModuleInliner final : public Transformer {
         }
         twins.emplace(&node, value_of(new_graph().get_attr(own)));
       } else {
-        twins.emplace(&node, value_of(new_graph().node_copy(node, map)));
+        Node& copy = new_graph().node_copy(node, map);
+        // The graph may be called again: what it draws comes when it comes.
+        if (copy.meta_or_null()) copy.meta().random_offset.reset();
+        twins.emplace(&node, value_of(copy));
       }
     }
     return {};

@@ -195,7 +195,7 @@ namespace {
 
 bool runs_functions(Args args) {
   for (const Value& arg : args)
-    if (arg.is_object() && !operator_in(arg)) return true;
+    if (arg.is_object() && !holds_operator(arg)) return true;
   return false;
 }
 

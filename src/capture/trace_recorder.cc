@@ -92,11 +92,8 @@ Value TraceRecorder::unknown_tensor(const Tensor& tensor) {
 void TraceRecorder::annotate(Node& node, const Value& result) {
   NodeMeta& meta = node.meta();
   meta.value = map_leaves(result, [](const Value& leaf) {
-    if (!leaf.is_tensor()) return leaf;
-    if (is_nested(leaf.tensor_ref())) return Value();  // the number of components is that of one run
-    Tensor shape = shape_only(leaf.tensor_ref());
-    if (leaf.tensor_ref().requires_grad()) shape.set_requires_grad();
-    return Value(shape);
+    // The number of components is that of one run.
+    return leaf.is_tensor() && is_nested(leaf.tensor_ref()) ? Value() : noted_form(leaf);
   });
   StackTrace place = StackTrace::capture();
   Origin here{.modules = trail_.modules()};

@@ -113,6 +113,26 @@ TracedModule::TracedModule(const nn::Module& original) : methods_(std::make_shar
   *state() = *without_code(*original.state());
 }
 
+TracedModule::TracedModule(const TracedModule& other) : nn::Module(other) {
+  nn::DeepCopy* copy = nn::DeepCopy::current();
+  if (!copy) {
+    methods_ = other.methods_;
+    return;
+  }
+  // What was traced stays behind: it is the graph that has a copy.
+  auto make = [&]() -> std::shared_ptr<void> {
+    auto made = std::make_shared<Methods>();
+    for (const TracedFunction& method : other.methods_->all) {
+      require(method.is_recorded(), "deep_copy: '{}' was not traced, since tracing is switched off",
+              method.name());
+      const GraphModule module = method.graph_module();
+      made->all.emplace_back(method.name(), method.qualified_name(), module, module.function());
+    }
+    return made;
+  };
+  methods_ = std::static_pointer_cast<Methods>(copy->shared(other.methods_, make));
+}
+
 const TracedFunction& TracedModule::method(std::string_view name) const {
   std::string names;
   for (const TracedFunction& method : methods_->all) {

@@ -165,6 +165,13 @@ Value wrap_results(const Operator& op, Args args, const Value& result,
   return Value::tuple(std::move(results));
 }
 
+bool meets_batch() {
+  const LayerState& state = layer_state();
+  if (!(state.mask & layer::kLevels)) return false;
+  return std::any_of(level_stack.begin(), level_stack.begin() + state.level_depth,
+                     [](const Ref<Level>& level) { return level->draws_for_batch(); });
+}
+
 Value layers::levels(const Operator& op, Args args) {
   auto is_dead = [](const Tensor& t) {
     LevelBox* box = level_box(t);

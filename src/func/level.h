@@ -22,6 +22,8 @@ class Level : public RefCounted {
   virtual bool decomposes() const { return true; }
   // Whether wrappers of levels that have ended reach it as they are, and not as their values.
   virtual bool sees_ended() const { return false; }
+  // Whether one draw of random numbers is for a whole batch of the program's.
+  virtual bool draws_for_batch() const { return false; }
   // The level decides gradient recording by itself; below it the mode is what it was outside.
   virtual bool owns_grad_mode() const { return false; }
   virtual const char* name() const = 0;
@@ -66,6 +68,9 @@ class LevelEntry {
   std::vector<Ref<Level>> saved_stack_;
   LayerStateScope saved_;
 };
+
+// Whether a call meets a level that draws for a batch.
+bool meets_batch();
 
 // Calls inside the scope start one level below `level`.
 class BelowLevel {

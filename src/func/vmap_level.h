@@ -10,6 +10,7 @@ class VmapLevel final : public Level {
   VmapLevel(SymInt size, func::Randomness randomness) : size_(std::move(size)), randomness_(randomness) {}
   const char* name() const override { return "vmap"; }
   bool sees_everything() const override { return true; }  // random factories
+  bool draws_for_batch() const override { return true; }
 
   Value handle(const Operator& op, Args args) override;
   const SymInt& size() const { return size_; }

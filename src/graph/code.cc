@@ -285,9 +285,9 @@ class CodeWriter {
   }
 
   void write_return(const Node& node) {
-    if (const NodeMeta* meta = node.meta_or_null(); meta && !meta->type.empty()) {
+    if (const NodeMeta* meta = node.meta_or_null(); meta && meta->type) {
       result_type_ = " -> ";
-      append_type(result_type_, meta->type);
+      append_type(result_type_, type_text(node));
     }
     body_ += body_indent_;
     body_ += style_.call_spec ? "return pytree.tree_unflatten(" : "return ";
@@ -316,15 +316,17 @@ class CodeWriter {
     const NodeMeta* meta = node.meta_or_null();
     if (!meta) return;
     if (style_.verbose) {
-      const std::string text = value_annotation(meta->value, style_.strides, style_.devices);
+      const std::string text = value_annotation(
+          meta->value,
+          {.strides = style_.strides, .devices = style_.devices, .requires_grad = style_.requires_grad});
       if (!text.empty()) {
         out += ": \"" + text + "\"";
         return;
       }
     }
-    if (meta->type.empty()) return;
+    if (!meta->type) return;
     out += " : ";
-    append_type(out, meta->type);
+    append_type(out, type_text(node));
   }
 
   // A comment where the calls below were made at another place than those above.
@@ -362,13 +364,14 @@ std::string Graph::code() const {
   return text;
 }
 
-std::string value_annotation(const Value& value, bool strides, bool devices) {
+std::string value_annotation(const Value& value, const ReadableOptions& options) {
   auto in_brackets = [](SymIntSpan sizes) { return describe_sizes(sizes).str(); };
   if (value.is_tensor()) {
     const Tensor& tensor = value.tensor_ref();
-    return fmt::format("{}{}{}{}", short_name(tensor.dtype()), in_brackets(tensor.sizes()),
-                       strides ? in_brackets(tensor.strides()) : "",
-                       devices ? tensor.device().to_string() : "");
+    return fmt::format("{}{}{}{}{}", short_name(tensor.dtype()), in_brackets(tensor.sizes()),
+                       options.strides ? in_brackets(tensor.strides()) : "",
+                       options.devices ? tensor.device().to_string() : "",
+                       options.requires_grad && tensor.requires_grad() ? " requires_grad" : "");
   }
   using Kind = Value::Kind;
   const bool symbolic =
@@ -384,6 +387,7 @@ std::string readable_code(const Graph& graph, std::string_view class_name, const
                                .verbose = true,
                                .strides = options.strides,
                                .devices = options.devices,
+                               .requires_grad = options.requires_grad,
                                .call_spec = call_spec});
 }
 

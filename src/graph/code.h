@@ -14,7 +14,7 @@ struct CodeStyle {
   // Types and sizes from `meta().value` instead of `meta().type` alone, and comments that say where calls
   // were made.
   bool verbose = false;
-  bool strides = false, devices = false;  // only with `verbose`
+  bool strides = false, devices = false, requires_grad = false;  // only with `verbose`
   // Of a function over trees: its parameters are taken apart first, and the result is put together.
   const CallSpec* call_spec = nullptr;
 };
@@ -26,8 +26,8 @@ std::string function_code(const Graph& graph, const CodeStyle& style);
 std::string readable_code(const Graph& graph, std::string_view class_name, const ReadableOptions& options,
                           const CallSpec* call_spec);
 
-// `f32[s0, 4]`, `Sym(s0*4)`; empty for what PyTorch gives no annotation. With strides and devices:
-// `f32[s0, 4][4, 1]cpu`.
-std::string value_annotation(const Value& value, bool strides, bool devices);
+// `f32[s0, 4]`, `Sym(s0*4)`; empty for what PyTorch gives no annotation. With everything:
+// `f32[s0, 4][4, 1]cpu requires_grad`.
+std::string value_annotation(const Value& value, const ReadableOptions& options = {});
 
 }  // namespace weft

@@ -5,7 +5,10 @@
 #include <bit>
 #include <cmath>
 
+#include "graph/code.h"
 #include "graph/value_text.h"
+#include "weft/core/value_walk.h"
+#include "weft/graph/annotation.h"
 
 namespace weft {
 namespace {
@@ -128,9 +131,32 @@ std::string node_difference(const Node& a, const Node& b) {
   return values.difference();
 }
 
+// --- notes -----------------------------------------------------------------------------------------------
+
+std::string tensor_note(const Value& tensor) {
+  return value_annotation(tensor, {.strides = true, .devices = true, .requires_grad = true});
+}
+
+// All that is compared of a noted value.
+std::string note_text(const Value& value) {
+  if (value.is_tensor()) return tensor_note(value);
+  auto text = [](const Value& leaf) { return leaf.is_tensor() ? Value(tensor_note(leaf)) : leaf; };
+  return map_leaves(value, text).to_string();
+}
+
+std::string note_difference(const Node& a, const Node& b) {
+  static const NodeMeta nothing;
+  const NodeMeta &x = a.meta_or_null() ? *a.meta_or_null() : nothing,
+                 &y = b.meta_or_null() ? *b.meta_or_null() : nothing;
+  auto text = [](const std::optional<Type>& type) { return type ? annotation(*type) : "none"; };
+  if (x.type != y.type) return fmt::format("type: {} against {}", text(x.type), text(y.type));
+  const std::string first = note_text(x.value), second = note_text(y.value);
+  return first == second ? "" : fmt::format("value: {} against {}", first, second);
+}
+
 }  // namespace
 
-std::string difference(const Graph& a, const Graph& b) {
+std::string difference(const Graph& a, const Graph& b, const CompareOptions& options) {
   const Node *x = a.front(), *y = b.front();
   for (size_t place = 0; x || y; ++place) {
     if (!x || !y)
@@ -140,12 +166,16 @@ std::string difference(const Graph& a, const Graph& b) {
       return fmt::format("node {}: name: '{}' against '{}'", place, x->name(), y->name());
     if (std::string how = node_difference(*x, *y); !how.empty())
       return fmt::format("node {} '{}': {}", place, x->name(), how);
+    if (std::string how = options.notes ? note_difference(*x, *y) : ""; !how.empty())
+      return fmt::format("node {} '{}': {}", place, x->name(), how);
     x = x->next();
     y = y->next();
   }
   return "";
 }
 
-bool same_graph(const Graph& a, const Graph& b) { return difference(a, b).empty(); }
+bool same_graph(const Graph& a, const Graph& b, const CompareOptions& options) {
+  return difference(a, b, options).empty();
+}
 
 }  // namespace weft

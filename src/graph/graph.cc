@@ -122,8 +122,17 @@ std::string snake_case(std::string_view text) {
 
 // "aten::add.Tensor" is called add, "layer1.0.conv1" layer1_0_conv1, the method "__len__" len.
 std::string wanted_name(const Target& target) {
-  std::string name = target.op() ? target.op()->schema().name : target.to_string();
-  if (target.function()) name = name.substr(name.rfind('.') + 1);
+  std::string name;
+  if (const Operator* op = target.op()) {
+    name = op->schema().name;
+  } else if (target.is_missing()) {
+    name = target.operator_name();
+    name.erase(0, name.find("::") + 2);
+    name.resize(std::min(name.find('.'), name.size()));
+  } else {
+    name = target.to_string();
+    if (target.function()) name = name.substr(name.rfind('.') + 1);
+  }
   const bool is_magic = name.starts_with("__") && name.ends_with("__");
   if (is_magic) name = name.size() > 4 ? name.substr(2, name.size() - 4) : "";
   return snake_case(name);
@@ -174,7 +183,8 @@ Node& Graph::output(Value result) {
   return create(NodeKind::kOutput, "output", {std::move(result)});
 }
 
-Node& Graph::node_copy(const Node& node, FunctionRef<Value(Node&)> map) {
+// With all that is known of the node.
+Node& Graph::copy_node(const Node& node, FunctionRef<Value(Node&)> map) {
   ValueList args;
   args.reserve(node.args().size());
   for (const Value& value : node.args()) args.push_back(map_nodes(value, map));
@@ -182,11 +192,28 @@ Node& Graph::node_copy(const Node& node, FunctionRef<Value(Node&)> map) {
   kwargs.reserve(node.kwargs().size());
   for (const auto& [key, value] : node.kwargs()) kwargs.emplace_back(key, map_nodes(value, map));
   Node& copy = create(node.kind(), node.target(), std::move(args), std::move(kwargs), node.name());
-  if (const NodeMeta* meta = node.meta_or_null()) {
-    copy.meta() = *meta;
-    // The numbers of another graph's run are not those of this one's.
-    if (node.graph_ != this) copy.meta().random_offset.reset();
+  if (const NodeMeta* meta = node.meta_or_null()) copy.meta() = *meta;
+  return copy;
+}
+
+// Whether numbers of another graph can be counted among those of this one: symbols of two captures have
+// nothing to do with each other.
+bool Graph::can_cover(const SymInt& advance) const {
+  return !random_advance_.is_symbolic() || !advance.is_symbolic() || random_advance_.env() == advance.env();
+}
+
+Node& Graph::node_copy(const Node& node, FunctionRef<Value(Node&)> map) {
+  Node& copy = copy_node(node, map);
+  const Graph* from = node.graph_;
+  if (from == this || !copy.meta_or_null() || !copy.meta().random_offset) return copy;
+  if (!from || !can_cover(from->random_advance_)) {
+    copy.meta().random_offset.reset();
+    return copy;
   }
+  const SymInt& advance = from->random_advance_;
+  if (random_advance_.same_as(0)) random_advance_ = advance;
+  else if (!advance.same_as(0) && !random_advance_.same_as(advance))
+    random_advance_ = max(random_advance_, advance);
   return copy;
 }
 
@@ -340,10 +367,7 @@ Graph Graph::copy() const {
         early.push_back(&node);
         break;
       }
-    Node& copy = made.node_copy(node, map);
-    if (const NodeMeta* meta = node.meta_or_null(); meta && meta->random_offset)
-      copy.meta().random_offset = meta->random_offset;
-    twin[node.position_] = &copy;
+    twin[node.position_] = &made.copy_node(node, map);
   }
   for (const Node* node : early) {
     Node& copy = *twin[node->position_];
@@ -382,8 +406,7 @@ Value Graph::inline_graph(const Graph& other, std::span<const Value> inputs) {
   std::unordered_map<const Node*, Value> twin;
   size_t next_input = 0;
   Value result;
-  // Symbols of another capture mean nothing here.
-  const bool keeps_numbers = !random_advance_.is_symbolic() && !other.random_advance_.is_symbolic();
+  const bool keeps_numbers = can_cover(other.random_advance_);
   auto map = [&](Node& input) { return twin.at(&input); };
   for (const Node& node : other) {
     if (node.kind() == NodeKind::kOutput) {
@@ -391,11 +414,12 @@ Value Graph::inline_graph(const Graph& other, std::span<const Value> inputs) {
     } else if (node.kind() == NodeKind::kPlaceholder && !inputs.empty()) {
       twin.emplace(&node, inputs[next_input++]);
     } else {
-      Node& copy = node_copy(node, map);
-      // Its numbers come after those of the nodes that are here already.
-      const NodeMeta* meta = node.meta_or_null();
-      if (keeps_numbers && meta && meta->random_offset)
-        copy.meta().random_offset = random_advance_ + *meta->random_offset;
+      Node& copy = copy_node(node, map);
+      if (const NodeMeta* meta = copy.meta_or_null(); meta && meta->random_offset) {
+        // Its numbers come after those of the nodes that are here already.
+        if (keeps_numbers) copy.meta().random_offset = random_advance_ + *meta->random_offset;
+        else copy.meta().random_offset.reset();
+      }
       twin.emplace(&node, value_of(copy));
     }
   }

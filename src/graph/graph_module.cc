@@ -11,6 +11,7 @@
 #include "graph/uncallable.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
+#include "weft/core/value_walk.h"
 
 namespace weft {
 
@@ -29,8 +30,10 @@ struct GraphModule::Body {
 
 namespace {
 
-struct GraphModuleValue final : Callable {
+struct GraphModuleValue final : nn::ModuleCallable {
   explicit GraphModuleValue(GraphModule m) : module(std::move(m)) {}
+  Ref<Callable> copy() const override { return make_ref<GraphModuleValue>(nn::detail::copied(module)); }
+  bool is_code() const override { return false; }
   Value call(Args args) override { return module.call(args); }
   // A graph binds names by its own rules.
   Value call(Args args, const Kwargs& kwargs) override { return module.call(args, kwargs); }
@@ -295,17 +298,39 @@ std::shared_ptr<const Program> GraphModule::program() const {
   return body_->program;
 }
 
-Value GraphModule::call(Args args, const Kwargs& kwargs) const {
-  return body_->call_spec ? call_with_trees(*body_->call_spec, args, kwargs) : call_with_inputs(args, kwargs);
+Value GraphModule::call(Args args, const Kwargs& kwargs) const { return call(args, kwargs, nullptr); }
+
+Value GraphModule::call(Args args, const Kwargs& kwargs, RunNumbers* numbers) const {
+  return body_->call_spec ? call_with_trees(*body_->call_spec, args, kwargs, numbers)
+                          : call_with_inputs(args, kwargs, numbers);
 }
 
-Value GraphModule::call_with_trees(const CallSpec& spec, Args args, const Kwargs& kwargs) const {
+RunResult GraphModule::run(Args args, const RunOptions& options, const Kwargs& kwargs) const {
+  RunNumbers numbers{.are_given = options.random.has_value()};
+  if (!options.random) {
+    Value value = call(args, kwargs, &numbers);
+    return {std::move(value), numbers.begin};
+  }
+  uint64_t drawn = 0;
+  Value value;
+  {
+    RandomScope scope(*options.random);
+    value = call(args, kwargs, &numbers);
+    drawn = next_random().offset - options.random->offset;
+  }
+  if (options.advances_generator) reserve_random(drawn);
+  return {std::move(value), numbers.begin};
+}
+
+Value GraphModule::call_with_trees(const CallSpec& spec, Args args, const Kwargs& kwargs,
+                                   RunNumbers* numbers) const {
   const std::vector<std::string>& names = spec.argument_names;
   const bool lacks_names = args.size() < names.size() && names.back().starts_with("**");
-  if (!kwargs.empty() || lacks_names) return call_with_trees(spec, GraphInputs(names).bind(args, kwargs), {});
+  if (!kwargs.empty() || lacks_names)
+    return call_with_trees(spec, GraphInputs(names).bind(args, kwargs), {}, numbers);
   auto run = [&](Args given) {
     ValueList leaves = flatten_up_to(spec.arguments, Value::tuple({given.begin(), given.end()}));
-    Value result = program()->run_bound(leaves);
+    Value result = program()->run_bound(leaves, numbers);
     return tree_unflatten(result.elements(), spec.result);
   };
   if (is_watched()) [[unlikely]]
@@ -313,15 +338,15 @@ Value GraphModule::call_with_trees(const CallSpec& spec, Args args, const Kwargs
   return run(args);
 }
 
-Value GraphModule::call_with_inputs(Args args, const Kwargs& kwargs) const {
+Value GraphModule::call_with_inputs(Args args, const Kwargs& kwargs, RunNumbers* numbers) const {
   if (!kwargs.empty()) {
     const GraphInputs names(body_->graph);
     const ValueList bound = names.bind(args, kwargs);
-    if (!names.has_rest()) return call_with_inputs(bound, {});
-    auto run = [&](Args given) { return program()->run_bound(given); };
+    if (!names.has_rest()) return call_with_inputs(bound, {}, numbers);
+    auto run = [&](Args given) { return program()->run_bound(given, numbers); };
     return is_watched() ? watched_call("", bound, run) : run(bound);
   }
-  auto run = [&](Args given) { return program()->run(given); };
+  auto run = [&](Args given) { return program()->run(given, numbers); };
   if (is_watched()) [[unlikely]]
     return watched_call("", {args.begin(), args.end()}, run);
   return run(args);
@@ -347,73 +372,49 @@ std::string GraphModule::code() const {
 
 namespace {
 
-// Tensors that are there twice are one in the copy too, and those that share memory share the copy of it.
-struct Twins {
-  std::unordered_map<const TensorImpl*, Tensor> tensors;
-  std::unordered_map<const Storage*, Tensor> memories;
-};
-
-Tensor copy_memory(const Tensor& tensor, Twins& twins) {
-  const Ref<Storage>& storage = tensor.storage();
-  if (!storage->has_memory() || tensor.impl()->box) return tensor.clone();
-  Tensor& memory = twins.memories[storage.get()];
-  const auto whole = static_cast<int64_t>(storage->bytes() / static_cast<size_t>(item_size(tensor.dtype())));
-  if (!memory.defined()) memory = alias_with(tensor, SymInts{whole}, SymInts{1}, 0).clone();
-  if (memory.dtype() != tensor.dtype()) return tensor.clone();  // memory that is read in two ways
-  Tensor twin = alias_with(memory, tensor.sizes(), tensor.strides(), tensor.storage_offset());
-  twin.impl()->set_flags(tensor.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative));
-  return twin;
-}
-
-Tensor copy_tensor(const Tensor& tensor, Twins& twins) {
-  if (!tensor.defined()) return tensor;
-  Tensor& twin = twins.tensors[tensor.impl()];
-  if (twin.defined()) return twin;
-  NoGrad no_grad;
-  twin = copy_memory(tensor, twins);
-  if (tensor.requires_grad()) twin.set_requires_grad();
-  return twin;
-}
-
-// Modules of C++ keep the tensors they were made with: there are no copies of them.
-bool is_code(const nn::ModuleState::Child& child) {
-  return child.callable && !is_uncallable(*child.callable) &&
-         !graph_module_in(Value(Ref<ValueObject>(child.callable)));
-}
-
-bool has_code(const nn::ModuleState& state) {
-  return std::any_of(state.children.begin(), state.children.end(), [](const nn::ModuleState::Child& child) {
-    return is_code(child) || has_code(*child.state);
-  });
-}
-
-enum class CodeCopies { kRefuse, kShare };
-
-std::shared_ptr<nn::ModuleState> copy_state(const nn::ModuleState& state, Twins& twins, CodeCopies code) {
-  auto copy = std::make_shared<nn::ModuleState>(state);
-  for (auto& entry : copy->parameters) entry.second = copy_tensor(entry.second, twins);
-  for (auto& entry : copy->buffers) entry.tensor = copy_tensor(entry.tensor, twins);
-  for (auto& entry : copy->attributes)
-    if (entry.second.is_tensor()) entry.second = copy_tensor(entry.second.to_tensor(), twins);
-  for (nn::ModuleState::Child& child : copy->children) {
-    std::optional<GraphModule> module = graph_module_in(Value(Ref<ValueObject>(child.callable)));
-    if (code == CodeCopies::kShare && (is_code(child) || (module && has_code(*child.state)))) continue;
-    if (module) {
-      GraphModule inner = module->deep_copy();
-      child.state = inner.state();
-      child.callable = inner.callable();
-    } else {
-      require(!is_code(child),
-              "deep_copy: '{}' is a {}, whose code keeps its own tensors; only graph modules "
-              "without called C++ modules can be copied",
-              child.name, child.state->class_name);
-      child.state = copy_state(*child.state, twins, code);
-    }
+// Tensors among the arguments of nodes belong to the graph.
+void copy_arguments(Graph& graph, nn::DeepCopy& copy) {
+  bool has_tensors = false;
+  auto copied = [&](const Value& value) {
+    return map_leaves(value, [&](const Value& leaf) {
+      if (!leaf.is_tensor()) return leaf;
+      has_tensors = true;
+      return Value(copy.tensor(leaf.tensor_ref()));
+    });
+  };
+  for (Node& node : graph) {
+    has_tensors = false;
+    ValueList args;
+    for (const Value& arg : node.args()) args.push_back(copied(arg));
+    Kwargs kwargs;
+    for (const auto& [name, arg] : node.kwargs()) kwargs.emplace_back(name, copied(arg));
+    if (!has_tensors) continue;
+    node.set_args(std::move(args));
+    node.set_kwargs(std::move(kwargs));
   }
-  return copy;
 }
 
 }  // namespace
+
+GraphModule::GraphModule(const GraphModule& other) : nn::Module(other) {
+  nn::DeepCopy* copy = nn::DeepCopy::current();
+  if (!copy) {
+    body_ = other.body_;
+    return;
+  }
+  auto make = [&]() -> std::shared_ptr<void> {
+    auto made = std::make_shared<Body>();
+    made->graph = other.body_->graph.copy();
+    copy_arguments(made->graph, *copy);
+    made->graph.owner_ = state();
+    made->call_spec = other.body_->call_spec;
+    made->traced_inputs = other.body_->traced_inputs;
+    made->own = copy->find_state(other.body_->own).get();
+    if (detail::graph_probe) detail::graph_probe(made->graph);
+    return made;
+  };
+  body_ = std::static_pointer_cast<Body>(copy->shared(other.body_, make));
+}
 
 void GraphModule::copy_attributes(const nn::Module& from) const {
   nn::Module missing;
@@ -424,19 +425,10 @@ void GraphModule::copy_attributes(const nn::Module& from) const {
     share(*from.state(), *missing.state(), path);
     paths.push_back(path);
   }
-  Twins twins;
-  const auto copies = copy_state(*missing.state(), twins, CodeCopies::kShare);
+  nn::DeepCopy copy(missing.state(), {.share_code = true});
+  const std::shared_ptr<nn::ModuleState> copies = copy.state(missing.state());
   for (const std::string& path : paths) share(*copies, *state(), path);
   if (!paths.empty()) state()->note_change();
-}
-
-GraphModule GraphModule::deep_copy() const {
-  Twins twins;
-  GraphModule copy(body_->graph.copy());
-  *copy.state() = *copy_state(*state(), twins, CodeCopies::kRefuse);
-  copy.body_->call_spec = body_->call_spec;
-  copy.body_->traced_inputs = body_->traced_inputs;
-  return copy;
 }
 
 }  // namespace weft

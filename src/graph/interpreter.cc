@@ -4,6 +4,7 @@
 #include "graph/operator_call.h"
 #include "graph/random_plan.h"
 #include "weft/base/error.h"
+#include "weft/graph/missing_operators.h"
 #include "weft/ops/layers.h"
 #include "weft/ops/overloads.h"
 
@@ -16,10 +17,18 @@ Value call_target(const Target& target, Args args, const Kwargs& kwargs) {
     require(bound.has_value(), "{}: {}; the schema is {}", op->name(), why, op->schema_text());
     return call_bound({op, std::move(*bound)});
   }
+  if (target.is_missing())
+    unsupported("{} cannot be called: weft has no such operator; define it (weft/ops/define.h)",
+                target.operator_name());
   require(target.function() && kwargs.empty(), "'{}' is no function of positional arguments",
           target.to_string());
   return target.function()->run(args);
 }
+
+struct Interpreter::Numbers {
+  RandomPlan plan;
+  std::optional<RandomPlan::Draws> draws;
+};
 
 // --- running ---------------------------------------------------------------------------------------------
 
@@ -33,7 +42,7 @@ Value Interpreter::run_bound(Args inputs) {
   Graph& graph = module_.graph();
   graph.lint();
   values_.clear();
-  streams_.reset();
+  numbers_.reset();
   inputs_.assign(inputs.begin(), inputs.end());
   next_input_ = 0;
   std::unordered_map<const Node*, std::vector<const Node*>> dying;
@@ -117,23 +126,22 @@ Value Interpreter::placeholder(std::string_view target, Args defaults) {
 }
 Value Interpreter::get_attr(std::string_view path) { return module_.find(path); }
 Value Interpreter::call_function(const Target& target, Args args, const Kwargs& kwargs) {
-  const RandomStream* numbers = random_numbers();
-  if (!numbers) return call_target(target, args, kwargs);
-  RandomScope scope(*numbers);
-  return call_target(target, args, kwargs);
+  if (target.is_missing()) require_operators(module_.graph(), module_);
+  auto call = [&] { return call_target(target, args, kwargs); };
+  const Numbers* numbers = random_numbers();
+  if (!numbers || !numbers->draws) return call();
+  const uint32_t at = numbers->plan.of(*current_);
+  return at == RandomPlan::kNone ? call() : RandomPlan::run((*numbers->draws)[at], call);
 }
-const RandomStream* Interpreter::random_numbers() {
+const Interpreter::Numbers* Interpreter::random_numbers() {
   const NodeMeta* meta = current_ ? current_->meta_or_null() : nullptr;
   if (!meta || !meta->random_offset) return nullptr;
-  if (!streams_) {
-    streams_.emplace();
-    const RandomPlan plan(module_.graph());
-    if (auto streams = plan.begin(inputs_))
-      for (const Node& node : module_.graph())
-        if (uint32_t at = plan.of(node); at != RandomPlan::kNone) streams_->emplace(&node, (*streams)[at]);
+  if (!numbers_) {
+    RandomPlan plan(module_.graph());
+    std::optional<RandomPlan::Draws> draws = plan.begin(inputs_);
+    numbers_ = std::make_shared<const Numbers>(Numbers{std::move(plan), std::move(draws)});
   }
-  auto found = streams_->find(current_);
-  return found == streams_->end() ? nullptr : &found->second;
+  return numbers_.get();
 }
 Value Interpreter::call_method(std::string_view method, Args args, const Kwargs& kwargs) {
   return call_bound(resolve_overload(fmt::format("aten::{}", method), args, kwargs));

@@ -20,6 +20,7 @@ size_t replace_target_nodes_with(const GraphModule& module, NodeKind old_kind, c
     for (const auto& [name, value] : node.kwargs()) kwargs.emplace_back(name, map_nodes(value, map));
     twins.emplace(&node, &made.create(new_kind, new_target, std::move(args), std::move(kwargs), node.name()));
   }
+  made.set_random_advance(module.graph().random_advance());
   module.set_graph(std::move(made));
   return count;
 }

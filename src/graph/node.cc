@@ -7,6 +7,8 @@
 #include "weft/base/error.h"
 #include "weft/core/value_walk.h"
 #include "weft/graph/graph_module.h"
+#include "weft/ops/fake.h"
+#include "weft/ops/operator_value.h"
 #include "weft/ops/overloads.h"
 
 namespace weft {
@@ -19,13 +21,33 @@ std::string_view kind_name(NodeKind kind) {
   return names[static_cast<size_t>(kind)];
 }
 
+// --- targets ---------------------------------------------------------------------------------------------
+
+Target Target::of_operator(std::string_view name) {
+  const std::string qualified = qualified_operator_name(name);
+  if (const Operator* op = find_operator(qualified)) return *op;
+  Target target(qualified);
+  target.is_operator_ = true;
+  return target;
+}
+
+std::string Target::operator_name() const {
+  if (op_) return std::string(op_->name());
+  return is_operator_ ? name_ : std::string();
+}
+
 std::string Target::to_string() const {
   if (function_) return std::string(function_->name);
-  if (!op_) return name_;
-  const Schema& schema = op_->schema();
-  if (op_->def().higher_order) return fmt::format("torch.ops.{}.{}", schema.ns, schema.name);
-  return fmt::format("torch.ops.{}.{}.{}", schema.ns, schema.name,
-                     schema.overload.empty() ? "default" : schema.overload);
+  return op_ || is_operator_ ? "torch.ops." + operator_text(operator_name()) : name_;
+}
+
+// One that was missing is the operator that has its name now.
+bool Target::operator==(const Target& other) const {
+  if (function_ || other.function_) return function_ == other.function_;
+  const bool is_operator = op_ || is_operator_, is_other = other.op_ || other.is_operator_;
+  if (is_operator != is_other) return false;
+  if (op_ && other.op_) return op_ == other.op_;
+  return is_operator ? operator_name() == other.operator_name() : name_ == other.name_;
 }
 
 // --- users -----------------------------------------------------------------------------------------------
@@ -96,6 +118,15 @@ Value map_nodes(const Value& value, FunctionRef<Value(Node&)> f) {
   return map_leaves(value, [&](const Value& leaf) {
     Node* node = node_in(leaf);
     return node ? f(*node) : leaf;
+  });
+}
+
+Value noted_form(const Value& value) {
+  return map_leaves(value, [](const Value& leaf) {
+    if (!leaf.is_tensor()) return leaf;
+    Tensor shape = shape_only(leaf.tensor_ref());
+    if (leaf.tensor_ref().requires_grad()) shape.set_requires_grad();
+    return Value(shape);
   });
 }
 
@@ -257,7 +288,7 @@ Origin Node::origin() const {
 
 bool Node::writes_in_place() const {
   if (const Operator* op = target_.op()) return op->info().is_mutable || may_write_secretly(*op, args_);
-  if (kind_ != NodeKind::kCallMethod) return false;
+  if (kind_ != NodeKind::kCallMethod) return target_.is_missing();
   const std::string method = target_.to_string();
   const auto overloads = overloads_of("aten::" + method);
   // Methods that are no operators follow the naming: add_ writes, __len__ does not.
@@ -296,7 +327,8 @@ bool Node::is_impure(bool random_is_impure) const {
   if (kind_ == NodeKind::kPlaceholder || kind_ == NodeKind::kOutput) return true;
   if (target_.function()) return target_.function()->has_effect;
   const Operator* op = target_.op();
-  if (!op) return kind_ == NodeKind::kCallModule || writes_in_place();  // what a module does is not known
+  // What a module or a missing operator does is not known.
+  if (!op) return kind_ == NodeKind::kCallModule || writes_in_place();
   if (op->def().higher_order) return has_impure_branch(*this, random_is_impure);
   return writes_in_place() || op->has(Traits::kEffectful) || (random_is_impure && op->has(Traits::kRandom));
 }

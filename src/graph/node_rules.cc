@@ -5,7 +5,7 @@
 namespace weft {
 
 void check_target(NodeKind kind, const Target& target, std::string_view doing) {
-  if ((kind == NodeKind::kCallFunction) != (target.op() || target.function())) [[unlikely]]
+  if ((kind == NodeKind::kCallFunction) != target.is_function()) [[unlikely]]
     fail("{}: a {} node {} a function for its target, but '{}' was given", doing, kind_name(kind),
          kind == NodeKind::kCallFunction ? "needs" : "cannot have", target.to_string());
 }

@@ -20,8 +20,8 @@ struct Call {
 
 class CodeReader {
  public:
-  explicit CodeReader(std::string_view text)
-      : in_(text, "parse_code"), values_(in_, ValueReader::Nodes::kNamed) {}
+  CodeReader(std::string_view text, const ParseOptions& options)
+      : in_(text, "parse_code"), values_(in_, ValueReader::Nodes::kNamed, options) {}
 
   Graph run() {
     read_heading();
@@ -234,7 +234,7 @@ class CodeReader {
       if (parameter.default_value) args.push_back(std::move(*parameter.default_value));
       Node& node = values_.create(graph_, NodeKind::kPlaceholder, std::string(parameter.target),
                                   std::move(args), {}, parameter.name, parameter.place);
-      if (!parameter.type.empty()) node.meta().type = std::move(parameter.type);
+      if (!parameter.type.empty()) set_type(node, parameter.type);
     }
   }
 
@@ -281,7 +281,7 @@ class CodeReader {
     Call call = read_call();
     Node& node = values_.create(graph_, call.kind, std::move(call.target), std::move(call.args),
                                 std::move(call.kwargs), name, place);
-    if (!type.empty()) node.meta().type = std::move(type);
+    if (!type.empty()) set_type(node, type);
     read_ended_values();
     end_line();
   }
@@ -299,7 +299,7 @@ class CodeReader {
       if (!tree_arguments_) take_trees_without_leaves();
     }
     Node& node = graph_.output(std::move(result));
-    if (!result_type_.empty()) node.meta().type = result_type_;
+    if (!result_type_.empty()) set_type(node, result_type_);
     has_returned_ = true;
     end_line();
   }
@@ -531,10 +531,14 @@ class CodeReader {
 
 }  // namespace
 
-Graph parse_code(std::string_view text) { return CodeReader(text).run(); }
+Graph parse_code(std::string_view text) { return parse_code(text, {}); }
+Graph parse_code(std::string_view text, const ParseOptions& options) {
+  return CodeReader(text, options).run();
+}
 
-GraphModule parse_module(std::string_view text, TreeSpec arguments, TreeSpec result) {
-  CodeReader reader(text);
+GraphModule parse_module(std::string_view text, TreeSpec arguments, TreeSpec result,
+                         const ParseOptions& options) {
+  CodeReader reader(text, options);
   Graph graph = reader.run();
   require(reader.tree_arguments().has_value(),
           "parse_module: the arguments in this code are no trees (there is no pytree.tree_unflatten); use "

@@ -9,8 +9,8 @@ namespace {
 
 class GraphReader {
  public:
-  explicit GraphReader(std::string_view text)
-      : in_(text, "parse_graph"), values_(in_, ValueReader::Nodes::kMarked) {}
+  GraphReader(std::string_view text, const ParseOptions& options)
+      : in_(text, "parse_graph"), values_(in_, ValueReader::Nodes::kMarked, options) {}
 
   Graph run() {
     in_.skip_layout();
@@ -70,7 +70,7 @@ class GraphReader {
     KeywordReader kwargs;
     if (in_.accept("(")) read_arguments(kind, args, kwargs);
     Node& node = add(kind, std::move(target), std::move(args), kwargs.take(), name, place);
-    if (!type.empty()) node.meta().type = std::move(type);
+    if (!type.empty()) set_type(node, type);
     if (users_) user_counts_.push_back({&node, users_->count, users_->place});
   }
 
@@ -193,6 +193,9 @@ class GraphReader {
 
 }  // namespace
 
-Graph parse_graph(std::string_view text) { return GraphReader(text).run(); }
+Graph parse_graph(std::string_view text) { return parse_graph(text, {}); }
+Graph parse_graph(std::string_view text, const ParseOptions& options) {
+  return GraphReader(text, options).run();
+}
 
 }  // namespace weft

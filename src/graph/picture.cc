@@ -77,13 +77,13 @@ std::string called(const Node& node) {
 std::string type_of(const Node& node) {
   const NodeMeta* meta = node.meta_or_null();
   if (!meta) return "";
-  std::string text = value_annotation(meta->value, false, false);
+  std::string text = value_annotation(meta->value);
   if (meta->value.is_sequence())
     for (const Value& element : meta->value.elements()) {
-      const std::string part = value_annotation(element, false, false);
+      const std::string part = value_annotation(element);
       if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
     }
-  return text.empty() ? meta->type : text;
+  return text.empty() ? type_text(node) : text;
 }
 
 struct BoxLine {

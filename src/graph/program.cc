@@ -3,6 +3,7 @@
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
 #include "weft/graph/graph_module.h"
+#include "weft/graph/missing_operators.h"
 #include "weft/ops/layers.h"
 #include "weft/ops/overloads.h"
 
@@ -32,6 +33,7 @@ struct GradModeKeeper {
 
 Program::Program(const Graph& graph, const nn::Module& root) : names_(graph), random_(graph) {
   if (detail::graph_probe) detail::graph_probe(graph);
+  require_operators(graph, root);
   graph.number_nodes();
   // Numbers ascend, but those of nodes that were erased are missing.
   if (graph.back()) value_count_ = graph.back()->position_ + 1;
@@ -173,9 +175,7 @@ Value Program::call_on_number(const Step& step, Args args) const {
 }
 
 Value Program::on_stream(const Step& step, const Frame& frame, FunctionRef<Value()> run) const {
-  if (!frame.streams) return run();
-  RandomScope numbers((*frame.streams)[step.draw]);
-  return run();
+  return frame.draws ? RandomPlan::run((*frame.draws)[step.draw], run) : run();
 }
 
 namespace {
@@ -218,7 +218,7 @@ void Program::run_steps(Frame& frame, const Node*& current) const {
   }
 }
 
-Value Program::run_bound(Args inputs) const {
+Value Program::run_bound(Args inputs, RunNumbers* numbers) const {
   require(inputs.size() <= inputs_.size(), "the graph takes {} inputs but {} were given", inputs_.size(),
           inputs.size());
   std::unique_ptr<Frame> frame = take_frame();
@@ -228,7 +228,7 @@ Value Program::run_bound(Args inputs) const {
             inputs_.size(), inputs.size());
     if (input.is_used) frame->values[input.value] = i < inputs.size() ? inputs[i] : *input.default_value;
   }
-  frame->streams = random_.begin(inputs);
+  frame->draws = random_.begin(inputs, numbers);
   const Node* current = nullptr;
   {
     GradModeKeeper keeper;

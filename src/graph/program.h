@@ -26,11 +26,11 @@ class Program {
   ~Program();
 
   // The inputs by position: those with a default may be missing at the end, `*args` takes what is left over.
-  Value run(Args inputs) const {
-    return names_.has_rest() ? run_bound(names_.bind(inputs, {})) : run_bound(inputs);
+  Value run(Args inputs, RunNumbers* numbers = nullptr) const {
+    return names_.has_rest() ? run_bound(names_.bind(inputs, {}), numbers) : run_bound(inputs, numbers);
   }
   // The same with `*args` as one tuple and `**kwargs` as one dictionary.
-  Value run_bound(Args inputs) const;
+  Value run_bound(Args inputs, RunNumbers* numbers = nullptr) const;
   size_t input_count() const noexcept { return inputs_.size(); }
 
  private:
@@ -46,7 +46,7 @@ class Program {
     const PythonFunction* function;
     Callable* callable;
     uint32_t first_argument, argument_count, first_fill, fill_count, first_dead, dead_count, result;
-    uint32_t draw;  // which of the run's streams it draws from, or RandomPlan::kNone
+    uint32_t draw;  // which of the run's draws it makes, or RandomPlan::kNone
     bool is_used;
   };
   struct Input {
@@ -57,7 +57,7 @@ class Program {
   // The values of one run. Constants stay in their places between runs.
   struct Frame {
     std::vector<Value> values, arguments;
-    std::optional<RandomPlan::Streams> streams;
+    std::optional<RandomPlan::Draws> draws;
   };
 
   void add_input(const Node& node);

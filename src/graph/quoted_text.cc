@@ -22,7 +22,7 @@ bool has_text(const Value& value) {
     case Kind::kSymBool:
       return false;
     case Kind::kObject:
-      return node_in(value) != nullptr || operator_in(value) != nullptr;
+      return node_in(value) != nullptr || holds_operator(value);
     default:
       return true;
   }
@@ -92,7 +92,7 @@ constexpr const char* kOutputName = "output";  // what Graph::output gives it
 
 void append_line(std::string& out, const Node& node) {
   const NodeMeta* meta = node.meta_or_null();
-  const bool has_type = meta && !meta->type.empty(), has_kwargs = !node.kwargs().empty();
+  const bool has_type = meta && meta->type, has_kwargs = !node.kwargs().empty();
   const size_t args = node.args().size();
   if (node.kind() == NodeKind::kOutput && node.name() == kOutputName &&
       node.target() == Target(kOutputName) && args == 1 && !has_kwargs && !has_type) {
@@ -101,7 +101,7 @@ void append_line(std::string& out, const Node& node) {
   }
   fmt::format_to(std::back_inserter(out), "%{} : ", node.name());
   if (has_type) {
-    append_type(out, meta->type);
+    append_type(out, type_text(node));
     out += ' ';
   }
   fmt::format_to(std::back_inserter(out), "[num_users={}] = {}[target=", node.users().size(),

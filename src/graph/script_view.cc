@@ -149,6 +149,7 @@ void ScriptLowering::lower_function(const Node& node) {
     return define(node, {builder_.aten("wait", {argument(node.args()[0], nullptr)}, noted_type(node))});
   if (std::string name = called_function(node); !name.empty())
     return name.starts_with('^') ? lower_custom(node, name.substr(1)) : lower_captured(node, name);
+  if (node.target().is_missing()) return lower_missing(node);
   if (lower_arithmetic(node)) return;
   std::string name = node.target().to_string();
   lower_custom(node, name.substr(name.rfind('.') + 1));
@@ -212,6 +213,13 @@ void ScriptLowering::lower_custom(const Node& node, const std::string& name) {
   const Value* inplace = noted_extra(node, "inplace");
   line.attributes.emplace_back("inplace", inplace && inplace->is_number() ? inplace->to_int() : 0);
   define(node, {builder_.result(line, noted_type(node))});
+}
+
+void ScriptLowering::lower_missing(const Node& node) {
+  std::string name = node.target().operator_name();
+  name.resize(std::min(name.find('.'), name.size()));  // lines have no overloads
+  Inputs inputs = arguments(node, 0);
+  define(node, {builder_.value(std::move(name), std::move(inputs), noted_type(node))});
 }
 
 void ScriptLowering::lower_module(const Node& node) {

@@ -18,8 +18,10 @@ const Value* noted_extra(const Node& node, std::string_view name) {
 }
 
 ScriptType noted_type(const Node& node) {
-  const Value& value = noted_value(node);
-  return value.is_none() ? ScriptType() : ScriptType::of(value);
+  const NodeMeta* meta = node.meta_or_null();
+  if (!meta) return {};
+  if (!meta->value.is_none()) return ScriptType::of(meta->value);
+  return meta->type ? script_type_of(*meta->type) : ScriptType();
 }
 
 ScriptType number_tensor_type(DType dtype, std::optional<bool> requires_grad) {
@@ -69,6 +71,10 @@ ScriptType script_type_of(const Type& type) {
       for (const Type& element : type.elements()) elements.push_back(script_type_of(element));
       return ScriptType::tuple(std::move(elements));
     }
+    case Type::Kind::kDict:
+      return ScriptType::dict(script_type_of(type.elements()[0]), script_type_of(type.elements()[1]));
+    case Type::Kind::kClass:
+      return {.kind = Kind::kClass, .name = type.name()};
     default:
       return {.kind = Kind::kAny};
   }

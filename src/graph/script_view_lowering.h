@@ -33,6 +33,8 @@ class ScriptLowering {
   void lower_fork(const Node& node);
   // A custom autograd function, or one that nothing is known of.
   void lower_custom(const Node& node, const std::string& name);
+  // An operator that the table does not have.
+  void lower_missing(const Node& node);
   void lower_module(const Node& node);
   void lower_method(const Node& node);
   void lower_output(const Node& node);
@@ -78,7 +80,7 @@ Value found_in(const nn::Module* root, const std::string& path);
 const Value& noted_value(const Node& node);
 // What else it notes, by name; null where it does not.
 const Value* noted_extra(const Node& node, std::string_view name);
-// Of the value that a node notes; a tensor where it notes none.
+// Of the value that a node notes, or else the type that it declares; a tensor where it has neither.
 ScriptType noted_type(const Node& node);
 // Of schemas: symbolic numbers are numbers, enumerations are their numbers.
 ScriptType script_type_of(const Type& type);

@@ -50,8 +50,8 @@ void append_line(std::string& out, const Node& node) {
   out += '%';
   out += node.name();
   out += " : ";
-  if (const NodeMeta* meta = node.meta_or_null(); meta && !meta->type.empty()) {
-    out += meta->type;
+  if (const NodeMeta* meta = node.meta_or_null(); meta && meta->type) {
+    out += type_text(node);
     out += ' ';
   }
   out += "[num_users=";

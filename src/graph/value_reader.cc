@@ -47,8 +47,9 @@ Target ValueReader::function(std::string_view name, size_t place) const {
     const size_t dot = rest.find('.');
     if (dot == std::string_view::npos)
       in_.fail_at(place, "expected torch.ops.NAMESPACE.NAME.OVERLOAD but found '{}'", name);
-    std::string qualified = fmt::format("{}::{}", rest.substr(0, dot), rest.substr(dot + 1));
-    if (qualified.ends_with(".default")) qualified.resize(qualified.size() - 8);
+    const std::string qualified =
+        qualified_operator_name(fmt::format("{}::{}", rest.substr(0, dot), rest.substr(dot + 1)));
+    if (options_.missing_operators) return Target::of_operator(qualified);
     return operator_named(qualified);
   } catch (const FormatError&) {
     throw;
@@ -122,7 +123,7 @@ Value ValueReader::read_operator(size_t place) {
   while (in_.accept("."))
     if (in_.identifier().empty()) in_.fail_expected("a name after '.'");
   const std::string_view name = in_.text().substr(place, in_.place() - place);
-  return operator_value(*function(name, place).op());
+  return operator_value(function(name, place).operator_name());
 }
 
 Value ValueReader::read_constant(std::string_view name, size_t place) {

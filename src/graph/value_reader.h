@@ -5,6 +5,7 @@
 #include "graph/node_table.h"
 #include "graph/text_reader.h"
 #include "weft/graph/graph.h"
+#include "weft/graph/parse.h"
 
 namespace weft {
 
@@ -17,7 +18,8 @@ class ValueReader {
     kMarked,  // %x
   };
 
-  ValueReader(TextReader& in, Nodes nodes) : in_(in), nodes_(nodes) {}
+  ValueReader(TextReader& in, Nodes nodes, const ParseOptions& options)
+      : in_(in), nodes_(nodes), options_(options) {}
 
   Value read() { return read(0); }
   // Whether a number is next, with its sign if it has one.
@@ -58,6 +60,7 @@ class ValueReader {
 
   TextReader& in_;
   Nodes nodes_;
+  const ParseOptions options_;
   NodeTable known_;
 };
 

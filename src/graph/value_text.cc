@@ -92,7 +92,7 @@ void append_object(std::string& out, const Value& value, ValueStyle style) {
     if (style != ValueStyle::kCode) out += '%';
     out += node->name();
   } else {
-    if (operator_in(value) && style != ValueStyle::kGraph) out += "torch.ops.";
+    if (holds_operator(value) && style != ValueStyle::kGraph) out += "torch.ops.";
     out += value.to_string();
   }
 }
@@ -210,7 +210,7 @@ void append_target(std::string& out, const Target& target) {
   const Operator* op = target.op();
   if (!op) {
     if (const PythonFunction* function = target.function()) out += function->name;
-    else out += target.to_string();
+    else out += target.to_string();  // a name, or an operator that is missing
     return;
   }
   const Schema& schema = op->schema();

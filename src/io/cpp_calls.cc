@@ -364,6 +364,9 @@ Expression CallWriter::call(const Node& node) const {
     CompleteCall complete = complete_call(*op, node.args(), node.kwargs());
     return operator_call(node, *complete.op, complete.args);
   }
+  if (node.target().is_missing())
+    unsupported("to_folder: node '{}' calls {}, which weft does not have; define it first", node.name(),
+                node.target().operator_name());
   require(node.target().function() && node.kwargs().empty(),
           "to_folder: node '{}' calls '{}', which is no function of positional arguments", node.name(),
           node.target().to_string());

@@ -7,8 +7,8 @@
 #include "io/traced_inputs.h"
 #include "weft/autograd/grad_node.h"
 #include "weft/base/error.h"
-#include "weft/capture/symbolic_trace.h"
 #include "weft/base/json.h"
+#include "weft/capture/symbolic_trace.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/text.h"
 #include "weft/io/safetensors.h"
@@ -185,7 +185,8 @@ GraphModule read(const Json& note, const SafeTensors& file, const std::string& p
   }
   // Behind the graphs: a path may lead into one of them.
   attributes.insert(attributes.end(), tensors.begin(), tensors.end());
-  GraphModule module(attributes, parse_graph(note.at("graph").as_string()), note.at("class").as_string());
+  GraphModule module(attributes, parse_graph(note.at("graph").as_string(), {.missing_operators = true}),
+                     note.at("class").as_string());
   module.graph().lint();
   check_attributes(module);
   module.train(note.at("training").as_bool());

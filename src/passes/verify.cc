@@ -42,6 +42,9 @@ void check_functional(const Graph& graph) {
   for (const Node& node : graph) {
     const Operator* op = node.target().op();
     if (node.kind() == NodeKind::kOutput) break;
+    require(!node.target().is_missing(),
+            "verify: '{}' calls {}, which weft does not have, and which may write: {}; define it first",
+            node.name(), node.target().operator_name(), node.line());
     const bool writes = node.writes_in_place();
     const Node* target = writes && !node.args().empty() ? node_in(node.args()[0]) : nullptr;
     bool is_copy_back =

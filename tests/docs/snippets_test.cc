@@ -50,6 +50,34 @@ TEST(GraphPage, NodesTextsAndRuns) {
   EXPECT_TRUE(close(SigmoidToTanh(module).transform()(ones({3})), ones({3}).tanh() + 5, 1e-6, 1e-6));
 }
 
+TEST(GraphPage, MissingOperators) {
+  // clang-format off: as the page has it
+  Graph foreign = parse_code(R"(
+def forward(self, x):
+    scale = torch.ops.my_library.scale.default(x, 3.0)
+    return scale
+)", {.missing_operators = true});
+  std::vector<MissingOperator> missing = missing_operators(foreign);
+  define_operator("my_library::scale(Tensor x, float by) -> Tensor",
+                  {.kernel = [](const Tensor& t, double by) { return t * by; }});
+  Tensor scaled = GraphModule(std::move(foreign))(ones({3}));
+  // clang-format on
+  ASSERT_EQ(missing.size(), 1u);
+  EXPECT_EQ(missing[0].name, "my_library::scale");
+  EXPECT_TRUE(close(scaled, full({3}, 3), 0, 0));
+}
+
+TEST(GraphPage, DeepCopies) {
+  nn::Sequential net(nn::Linear(3, 4), nn::ReLU(), nn::Linear(4, 1));
+  nn::Sequential twin = nn::deep_copy(net);
+  optim::SGD optimizer(twin.parameters(), {.lr = 0.1});  // training it leaves `net` alone
+  const Tensor x = randn({2, 3}), before = net(x).detach();
+  twin(x).sum().backward();
+  optimizer.step();
+  EXPECT_TRUE(close(net(x).detach(), before, 0, 0));
+  EXPECT_FALSE(close(twin(x).detach(), before, 0, 0));
+}
+
 TEST(GraphPage, RandomNumbers) {
   GraphModule noisy = make_graph([](const Tensor& t) {
     Tensor unused = rand_like(t);
@@ -62,6 +90,22 @@ TEST(GraphPage, RandomNumbers) {
   manual_seed(3);
   rand({3});
   EXPECT_TRUE(close(drawn, ones({3}) + rand({3}), 0, 0));
+}
+
+TEST(GraphPage, GivenRandomNumbers) {
+  // clang-format off: as the page has it
+  GraphModule forward = make_graph([](const Tensor& t) {
+    rand_like(t);
+    return std::get<0>(native_dropout(t, 0.5, true));
+  })(ones({8}));
+  Graph again_dropped;
+  Node& saved = again_dropped.placeholder("x");
+  Node& mask = again_dropped.node_copy(*forward.graph().find("native_dropout"), [&](Node& /* x */) { return value_of(saved); });
+  again_dropped.output(value_of(mask));
+  RunResult dropped = forward.run({ones({8})});
+  Value same_mask = GraphModule(std::move(again_dropped)).run({ones({8})}, {.random = dropped.random}).value;
+  // clang-format on
+  EXPECT_TRUE(close(same_mask.elements()[0].to_tensor(), dropped.value.to_tensor(), 0, 0));
 }
 
 TEST(GraphPage, AsCpp) {

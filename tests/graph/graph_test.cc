@@ -1,5 +1,6 @@
 // The graph: nodes and their users, order, names, the refusals, and its plain texts, which are PyTorch's.
 #include "weft/graph/graph.h"
+#include "weft/graph/annotation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -261,7 +262,7 @@ TEST(GraphChanges, DeadCodeGoesAndWhatMattersStays) {
 
 TEST(GraphChanges, CopiesAreIndependent) {
   Small g;
-  g.sum.meta().type = "Tensor";
+  g.sum.meta().type = parse_annotation("Tensor");
   Graph copy = g.graph.copy();
   EXPECT_EQ(copy.to_string(), g.graph.to_string());
   copy.lint();

@@ -1,5 +1,6 @@
 // Texts of graphs read back: by hand, at random, and what is refused.
 #include "weft/graph/parse.h"
+#include "weft/graph/annotation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ TEST(RoundTrip, EveryKindOfNode) {
   graph.placeholder("*args");
   graph.placeholder("self");
   graph.placeholder("**kwargs");
-  x.meta().type = "torch.Tensor";
+  x.meta().type = parse_annotation("torch.Tensor");
   Node& weight = graph.get_attr("layer1.0.weight");
   Node& conv = graph.call_module("layer1.0.conv", {v(x)}, {{"stride", 2}});
   Node& method = graph.call_method("relu_", {v(conv)});
@@ -37,7 +38,8 @@ TEST(RoundTrip, EveryKindOfNode) {
   Node& item = graph.call(python_function("operator.getitem"), {v(sum), 0});
   Node& neg = graph.call(python_function("operator.neg"), {v(item)});
   graph.call(op("aten::add_.Tensor"), {v(neg), v(weight)}, {{"alpha", 2}});
-  graph.output(Value::tuple({v(neg), Dict{{"k", Value::list({v(x)})}}})).meta().type = "tuple";
+  graph.output(Value::tuple({v(neg), Dict{{"k", Value::list({v(x)})}}})).meta().type =
+      parse_annotation("tuple");
   expect_round_trips(graph);
 }
 
@@ -178,7 +180,7 @@ TEST(RoundTrip, ValuesInsideEachOther) {
 TEST(QuotedText, IsTheGraphTextWithExactValues) {
   Graph graph;
   Node& x = graph.placeholder("x", Value("a"));
-  x.meta().type = "torch.Tensor";
+  x.meta().type = parse_annotation("torch.Tensor");
   graph.get_attr("a b");
   Node& to = graph.call(op("aten::to.device"), {v(x), kCpu}, {{"non blocking", "%x"}});
   graph.output(Value::list({v(to)}));
@@ -415,8 +417,9 @@ def forward(self, d, n):
 
 TEST(ParseModule, TypesAndOtherNamesOfLeaves) {
   const GraphModule module = with_trees();
-  for (const char* name : {"d_1", "n_1"}) module.graph().find(name)->meta().type = "torch.Tensor";
-  module.graph().output_node()->meta().type = "torch.Tensor";
+  for (const char* name : {"d_1", "n_1"})
+    module.graph().find(name)->meta().type = parse_annotation("torch.Tensor");
+  module.graph().output_node()->meta().type = parse_annotation("torch.Tensor");
   module.graph().find("d_2")->rename("zz");
   EXPECT_EQ(module.code(),
             "\n\n\ndef forward(self, d, n) -> torch.Tensor:\n"
@@ -427,7 +430,7 @@ TEST(ParseModule, TypesAndOtherNamesOfLeaves) {
             "    add = torch.ops.aten.add.Tensor(d_1, zz);  zz = None\n"
             "    return pytree.tree_unflatten([add, d_1], self._out_spec)\n    ");
   expect_reads_back(module);
-  EXPECT_EQ(parse_code(module.code()).find("n_1")->meta().type, "torch.Tensor");
+  EXPECT_EQ(parse_code(module.code()).find("n_1")->meta().type, Type(Type::Kind::kTensor));
 }
 
 TEST(ParseModule, TreesWithoutLeaves) {
@@ -581,7 +584,7 @@ TEST(Difference, SaysWhereAndHow) {
 
 TEST(Difference, LeavesMetaAside) {
   Graph a, b;
-  a.placeholder("x").meta().type = "Tensor";
+  a.placeholder("x").meta().type = parse_annotation("Tensor");
   b.placeholder("x");
   EXPECT_TRUE(same_graph(a, b));
 }

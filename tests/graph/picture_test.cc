@@ -1,5 +1,6 @@
 // Pictures of graphs: Graphviz text, SVG that is sound XML, and a layout in which nothing overlaps.
 #include "weft/graph/picture.h"
+#include "weft/graph/annotation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -73,7 +74,7 @@ Graph small_graph() {
   }
   Node& weight = graph.get_attr("layer.0.weight");
   Node& add = graph.call(op("aten::add.Tensor"), {v(x), v(weight)});
-  add.meta().type = "torch.Tensor";
+  add.meta().type = parse_annotation("torch.Tensor");
   add.meta().source = "net.cc:12";
   graph.output(v(add));
   return graph;
@@ -121,7 +122,7 @@ TEST(Svg, ShowsNamesTargetsTypesAndTooltips) {
 TEST(Svg, IsSoundWhateverIsInIt) {
   Graph graph;
   Node& node = graph.call_module("<a href=\"x\">&'\x01\n\xff\xef\xbf\xbf", {"]]>", "&lt;"});
-  node.meta().type = "</svg>";
+  node.meta().type = parse_annotation("</svg>");
   node.meta().source = "<script>";
   graph.output(Value());
   const std::string image = svg(graph);

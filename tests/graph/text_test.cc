@@ -8,6 +8,7 @@
 #include "graph/support/nodes.h"
 #include "support/expect_error.h"
 #include "weft/core/from_data.h"
+#include "weft/graph/annotation.h"
 #include "weft/graph/compare.h"
 #include "weft/graph/graph_module.h"
 #include "weft/graph/parse.h"
@@ -179,12 +180,12 @@ TEST(StatementCode, KeywordsThatAreNoNames) {
 TEST(StatementCode, Types) {
   Graph graph;
   Node& x = graph.placeholder("x", Value(1));
-  x.meta().type = "torch.Tensor";
+  x.meta().type = parse_annotation("torch.Tensor");
   Node& relu = graph.call(op("aten::relu"), {v(x)});
-  relu.meta().type = "typing.Dict[str, torch.Tensor]";
+  relu.meta().type = parse_annotation("typing.Dict[str, torch.Tensor]");
   Node& neg = graph.call(op("aten::neg"), {v(relu)});
-  neg.meta().type = "a = b";
-  graph.output(v(neg)).meta().type = "torch.Tensor";
+  neg.meta().type = parse_annotation("a = b");
+  graph.output(v(neg)).meta().type = parse_annotation("torch.Tensor");
   EXPECT_EQ(graph.code(), R"(
 
 
@@ -323,7 +324,7 @@ TEST(Readable, WhereCallsWereMade) {
   };
   Node &a = relu(x, trace), &b = relu(a, trace), &c = relu(b, ""), &d = relu(c, "several\nlines"),
        &e = relu(d, "net.cc:12 in forward");
-  e.meta().type = "torch.Tensor";
+  e.meta().type = parse_annotation("torch.Tensor");
   graph.output(v(e));
   EXPECT_EQ(readable(graph), R"(class GraphModule(torch.nn.Module):
     def forward(self, x, y):

@@ -8,8 +8,10 @@
 #include "weft/autograd/autograd.h"
 #include "weft/base/json.h"
 #include "weft/capture/symbolic_trace.h"
+#include "weft/graph/missing_operators.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/script_view.h"
+#include "weft/io/folder.h"
 #include "weft/io/safetensors.h"
 #include "weft/nn/layers.h"
 #include "weft/ops/fake.h"
@@ -170,6 +172,21 @@ TEST(GraphFile, RefusesInputsThatAreNone) {
            {tensor("float32", "[2]", "[1]", "abacus", "false"), "\"abacus\" is not a device"},
            {tensor("int64", "[2]", "[1]", "cpu", "true"), "a tensor of int64 cannot require a gradient"}})
     EXPECT_ERROR_TYPE(FormatError, parse_graph_module(bytes_with(tensors)), words);
+}
+
+TEST(GraphFile, KeepsOperatorsThatWeftDoesNotHave) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  Node& foo = graph.call(Target::of_operator("lacking::saved.Tensor"), {value_of(x), 2}, {{"mode", "fast"}});
+  graph.output(value_of(foo));
+  const GraphModule module(std::move(graph));
+  const GraphModule loaded = parse_graph_module(graph_module_bytes(module));
+  EXPECT_EQ(loaded.code(), module.code());
+  ASSERT_EQ(missing_operators(loaded).size(), 1u);
+  EXPECT_EQ(missing_operators(loaded)[0].name, "lacking::saved.Tensor");
+  EXPECT_ERROR(loaded(ones({2})), "lacking::saved.Tensor (node saved)");
+  EXPECT_ERROR(cpp_source(module, "Net"),
+               "node 'saved' calls lacking::saved.Tensor, which weft does not have");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "weft/graph/annotation.h"
 #include "weft/graph/graph.h"
 
 namespace weft::testing {
@@ -46,7 +47,7 @@ class RandomGraph {
     if (below(8) == 0) {
       static const char* const types[] = {"torch.Tensor", "typing.Dict[str, torch.Tensor]", "a = b\n", "int",
                                           "[x"};
-      node.meta().type = one_of(types);
+      node.meta().type = parse_annotation(one_of(types));
     }
     if (below(10) == 0) node.rename(identifier());
     nodes_.push_back(&node);

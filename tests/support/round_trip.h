@@ -19,13 +19,13 @@ inline void expect_round_trips(const Graph& graph) {
   ++round_trips;
   try {
     const std::string quoted = quoted_text(graph);
-    const Graph from_quoted = parse_graph(quoted);
+    const Graph from_quoted = parse_graph(quoted, {.missing_operators = true});
     EXPECT_EQ(difference(graph, from_quoted), "") << quoted;
     EXPECT_EQ(quoted_text(from_quoted), quoted);
     from_quoted.lint();
     if (!code_can_say(graph)) return;
     const std::string code = graph.code();
-    const Graph from_code = parse_code(code);
+    const Graph from_code = parse_code(code, {.missing_operators = true});
     EXPECT_EQ(difference(graph, from_code), "") << code;
     EXPECT_EQ(from_code.code(), code);
     from_code.lint();

@@ -61,6 +61,11 @@ class TracedModule : public nn::Module {
  public:
   // Without methods yet: `trace` adds them.
   explicit TracedModule(const nn::Module& original);
+  // A handle to the same module; while a deep copy is made, to its copy.
+  TracedModule(const TracedModule& other);
+  TracedModule(TracedModule&&) = default;
+  TracedModule& operator=(const TracedModule&) = default;
+  TracedModule& operator=(TracedModule&&) = default;
 
   const TracedFunction& method(std::string_view name) const;
   // What calls run. It is looked up once, and then the same object until `reconstruct`.

@@ -67,7 +67,9 @@ class Graph {
   Node& output(Value result);
   // Any kind; `name` is a wish, and by default follows from the target by PyTorch's rules: fooBar is foo_bar.
   Node& create(NodeKind kind, Target target, ValueList args, Kwargs kwargs = {}, std::string_view name = {});
-  // A copy of a node of any graph; `map` gives the node of this graph for each of its inputs.
+  // A copy of a node of any graph; `map` gives the node of this graph for each of its inputs. A random node
+  // keeps its offset, and the graph's random_advance covers that of the node's own graph; its numbers are
+  // then those of another node here that has the same. To join graphs that draw, use inline_graph.
   Node& node_copy(const Node& node, FunctionRef<Value(Node&)> map);
 
   // While it lives, new nodes go before (after) a node; several in the order they are made.
@@ -129,7 +131,7 @@ class Graph {
   Graph copy() const;
   // Copies the nodes of `other`, which is another graph and in order, but its output to the insertion point;
   // what its output returns, in terms of the copies. `inputs`, when given, are as many as its placeholders
-  // and take their places.
+  // and take their places. Its random numbers come after those of this graph.
   Value inline_graph(const Graph& other, std::span<const Value> inputs = {});
 
   // How far a run takes the default generator for the nodes with a random_offset, those that were removed
@@ -160,6 +162,8 @@ class Graph {
   friend class GraphModule;
   void check_member(const Node& node, const char* what) const;
   void check_inlinable(const Graph& other, std::span<const Value> inputs) const;
+  Node& copy_node(const Node& node, FunctionRef<Value(Node&)> map);
+  bool can_cover(const SymInt& advance) const;
   void insert(Node& node, Node* before);
   void unlink(Node& node);
   void link_unused(Node& node);

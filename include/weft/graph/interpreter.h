@@ -1,8 +1,8 @@
 #pragma once
 
+#include <memory>
 #include <unordered_map>
 
-#include "weft/base/random.h"
 #include "weft/graph/graph_module.h"
 
 namespace weft {
@@ -53,12 +53,13 @@ class Interpreter {
 
  private:
   Value run_with_origin(Node& node);
-  // The numbers of the current node, taken for all nodes when the first asks.
-  const RandomStream* random_numbers();
+  struct Numbers;
+  // Those of the run, taken for all nodes when the first asks.
+  const Numbers* random_numbers();
 
   GraphModule module_;
   std::unordered_map<const Node*, Value> values_;
-  std::optional<std::unordered_map<const Node*, RandomStream>> streams_;
+  std::shared_ptr<const Numbers> numbers_;
   ValueList inputs_;
   size_t next_input_ = 0;
   Node* current_ = nullptr;

@@ -41,20 +41,32 @@ const PythonFunction& python_function(std::string_view name);
 // an attribute, a method, a module).
 class Target {
  public:
+  // The operator of a qualified name ("mine::scale", "aten::add.Tensor"), which the table need not have: one
+  // that is missing is kept by name, and is called once somebody has defined it. An error for what is no
+  // name.
+  static Target of_operator(std::string_view name);
   Target(const Operator& op) : op_(&op) {}              // NOLINT(google-explicit-constructor)
   Target(const PythonFunction& f) : function_(&f) {}    // NOLINT(google-explicit-constructor)
   Target(std::string name) : name_(std::move(name)) {}  // NOLINT(google-explicit-constructor)
   Target(const char* name) : name_(name) {}             // NOLINT(google-explicit-constructor)
 
-  const Operator* op() const noexcept { return op_; }
+  // Null for an operator that is missing, too.
+  const Operator* op() const { return op_ || !is_operator_ ? op_ : find_operator(name_); }
   const PythonFunction* function() const noexcept { return function_; }
+  // Whether it is an operator that the table does not have, or not yet.
+  bool is_missing() const { return is_operator_ && !op(); }
+  // Whether it is an operator, missing ones included, or a function: what a call_function node has.
+  bool is_function() const noexcept { return op_ || function_ || is_operator_; }
+  // "aten::add.Tensor"; empty for what is no operator.
+  std::string operator_name() const;
   // "torch.ops.aten.add.Tensor", "operator.getitem", "layer1.0"
   std::string to_string() const;
-  bool operator==(const Target&) const = default;
+  bool operator==(const Target& other) const;
 
  private:
   const Operator* op_ = nullptr;
   const PythonFunction* function_ = nullptr;
+  bool is_operator_ = false;  // `name_` is the qualified name of one that was missing
   std::string name_;
 };
 
@@ -94,9 +106,9 @@ struct InArena {
 
 // What is known of a node beyond what it does.
 struct NodeMeta : InArena {
-  Value value;         // a tensor without data that has the result's type and symbolic sizes
-  std::string type;    // a type expression, as printed
-  std::string source;  // where in the program the call was made
+  Value value;               // the result, as `noted_form` gives it
+  std::optional<Type> type;  // what the program declares it to be
+  std::string source;        // where in the program the call was made
   // The same, as it was noted: names and lines are found when somebody asks `Node::source`.
   std::shared_ptr<const StackTrace> trace;
   ModuleStack modules;  // the calls of modules that it is part of
@@ -106,11 +118,17 @@ struct NodeMeta : InArena {
   // What the program called, where a decomposition made this node of it.
   const Operator* original = nullptr;
   // Of a random call: where its numbers begin, counted from where the graph's run begins in the default
-  // generator. Nodes that have it keep their numbers when others before them are moved, removed or repeated;
-  // one without draws what comes next.
+  // generator, or in the numbers that it is given. Nodes that have it keep their numbers when others before
+  // them are moved, removed or repeated; one without draws what comes next. Of an operator over functions
+  // that draw: where they begin, which counts in runs on given numbers.
   std::optional<SymInt> random_offset;
   Dict extra;  // anything else, by name
 };
+
+// How texts write the type of a node; empty where it has none.
+std::string type_text(const Node& node);
+// Declares the type that a text has.
+void set_type(Node& node, std::string_view text);
 
 // One step of a graph. Its arguments are Values that may hold nodes at any depth; the users of each node are
 // kept up to date. A node is made by a Graph and belongs to it until it is erased; a handle that is kept
@@ -152,10 +170,11 @@ class Node final : public ValueObject, public InArena {
   void move_before(Node& other);
   void move_after(Node& other);
 
-  // Whether it must stay even when nobody uses it. Asks schema and traits.
+  // Whether it must stay even when nobody uses it. Asks schema and traits; a missing operator may do
+  // anything.
   bool is_impure(bool random_is_impure = true) const;
   // Whether it is a call that writes to an argument: of an operator that does, or of a method, which is any
-  // of the operators of its name, where one writes to what it is called on.
+  // of the operators of its name, where one writes to what it is called on. A missing operator may write.
   bool writes_in_place() const;
 
   // What an output node returns: its argument, None where it has none.
@@ -199,6 +218,10 @@ class Node final : public ValueObject, public InArena {
   SmallVector<Node*, 2> inputs_;
   std::unique_ptr<NodeMeta> meta_;
 };
+
+// What a node notes of a value: tensors without data that share nothing with those of the program, but have
+// their types, symbolic sizes and strides, and say whether they required a gradient when this was called.
+Value noted_form(const Value& value);
 
 // The node that a Value holds; null when it holds something else.
 Node* node_in(const Value& value);

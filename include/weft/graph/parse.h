@@ -9,6 +9,12 @@ namespace weft {
 class GraphModule;
 class TreeSpec;
 
+struct ParseOptions {
+  // Whether an operator that the table does not have is kept by name (`missing_operators` lists those of a
+  // graph); otherwise it is an error that suggests near names.
+  bool missing_operators = false;
+};
+
 // The graph whose Graph::code() this is: names, targets, arguments, order and `meta().type` come back as they
 // were. Each line makes one node, by these rules:
 //   * `self.a.b` reads an attribute and `self.a.b(x)` calls a module; `x.f(y)` is a method of a value x;
@@ -22,13 +28,16 @@ class TreeSpec;
 // after another node, or has no default after one that has.
 // A text that is not such code is a FormatError that names line, column and what was expected there.
 Graph parse_code(std::string_view text);
+Graph parse_code(std::string_view text, const ParseOptions& options);
 // The same for the code of a graph module with a CallSpec. The text says which arguments there are, but not
 // what trees they are: those are given, a tuple for the arguments.
-GraphModule parse_module(std::string_view text, TreeSpec arguments, TreeSpec result);
+GraphModule parse_module(std::string_view text, TreeSpec arguments, TreeSpec result,
+                         const ParseOptions& options = {});
 
 // The graph whose quoted_text() this is, with `meta().type`. The parts `: TYPE [num_users=N]` and
 // `, kwargs = {}` may be left out in texts written by hand, but what they say must be so. Errors are those of
 // parse_code.
 Graph parse_graph(std::string_view text);
+Graph parse_graph(std::string_view text, const ParseOptions& options);
 
 }  // namespace weft

@@ -22,8 +22,9 @@ std::string quoted_text(const Graph& graph);
 bool has_quoted_text(const Graph& graph);
 
 struct ReadableOptions {
-  bool strides = false;  // "f32[2, 3][3, 1]" instead of "f32[2, 3]"
-  bool devices = false;  // "f32[2, 3]cpu"
+  bool strides = false;        // "f32[2, 3][3, 1]" instead of "f32[2, 3]"
+  bool devices = false;        // "f32[2, 3]cpu"
+  bool requires_grad = false;  // "f32[2, 3] requires_grad" where the noted tensor does
 };
 // What PyTorch's print_readable gives: a class with the graph's code, the type and sizes of each value from
 // `meta().value`, and comments that say where calls were made, from `meta().source`, which is one line, like

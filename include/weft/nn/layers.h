@@ -91,9 +91,8 @@ class Sequential : public Module {
   }
   template <typename M>
   void push_back(M module) {
-    steps_.push_back([m = child(std::to_string(steps_.size()), std::move(module))](const Tensor& x) mutable {
-      return m(x);
-    });
+    detail::Kept<M> step(child(std::to_string(steps_.size()), std::move(module)));
+    steps_.push_back([step = std::move(step)](const Tensor& x) mutable { return (*step)(x); });
   }
   Tensor forward(Tensor x) {
     for (auto& step : steps_) x = step(x);
@@ -110,6 +109,14 @@ class Sequential : public Module {
 template <typename M>
 class ModuleList : public Module {
  public:
+  ModuleList() = default;
+  ModuleList(const ModuleList& other) : Module(other) {
+    modules_.reserve(other.modules_.size());
+    for (const M& module : other.modules_) modules_.push_back(detail::copied(module));
+  }
+  ModuleList(ModuleList&&) = default;
+  ModuleList& operator=(const ModuleList&) = default;
+  ModuleList& operator=(ModuleList&&) = default;
   void push_back(M module) { modules_.push_back(child(std::to_string(modules_.size()), std::move(module))); }
   M& operator[](size_t i) { return modules_[i]; }
   size_t size() const { return modules_.size(); }

@@ -11,6 +11,7 @@
 
 #include "weft/base/function_ref.h"
 #include "weft/core/callable.h"
+#include "weft/nn/deep_copy.h"
 #include "weft/ops/operators.h"
 
 namespace weft::nn {
@@ -131,19 +132,31 @@ template <typename First, typename Second>
 struct ResultForm<std::pair<First, Second>> : ResultForm<std::tuple<First, Second>> {};
 
 template <typename T>
-using Kept = typename weft::detail::KeptArgument<std::remove_cvref_t<T>>::Type;
+using Argument = typename weft::detail::KeptArgument<std::remove_cvref_t<T>>::Type;
+
+// A module with its class forgotten.
+template <typename M, typename R, typename... A>
+class ErasedModule final : public ModuleCallable {
+ public:
+  explicit ErasedModule(Kept<M> module) : module_(std::move(module)) {}
+  using Callable::call;
+  Value call(Args given) override {
+    auto run = [&](auto&&... args) { return (*module_)(std::forward<decltype(args)>(args)...); };
+    return call_with<R, Argument<A>...>(run, names_.bind(given));
+  }
+  const ArgumentNames* argument_names() const override { return &names_; }
+  Ref<Callable> copy() const override { return make_ref<ErasedModule>(module_); }
+
+ private:
+  Kept<M> module_;
+  const ArgumentNames& names_ = ArgumentNames::of(M::argument_names());
+};
 
 template <typename M, typename R, typename... A>
 Ref<Callable> erased_call_of(M module, R (M::*)(A...)) {
   if constexpr (weft::detail::ConvertsToValue<std::decay_t<R>> &&
-                (weft::detail::ConvertsToValue<Kept<A>> && ...)) {
-    const ArgumentNames& names = ArgumentNames::of(M::argument_names());
-    auto f = [module, &names](Args given) mutable {
-      auto call = [&](auto&&... args) { return module(std::forward<decltype(args)>(args)...); };
-      return call_with<R, Kept<A>...>(call, names.bind(given));
-    };
-    return make_closure(std::move(f), &names);
-  }
+                (weft::detail::ConvertsToValue<Argument<A>> && ...))
+    return make_ref<ErasedModule<M, R, A...>>(Kept<M>(std::move(module)));
   return nullptr;
 }
 template <typename M, typename R, typename... A>
@@ -178,6 +191,12 @@ uint64_t latest_change();
 class Module {
  public:
   Module() : state_(std::make_shared<ModuleState>()) {}
+  // A handle to the same module; while a deep copy is made, to the module's copy.
+  Module(const Module& other)
+      : state_(DeepCopy::current() ? DeepCopy::current()->state(other.state_) : other.state_) {}
+  Module(Module&&) = default;
+  Module& operator=(const Module&) = default;
+  Module& operator=(Module&&) = default;
   // A handle to what another module owns.
   static Module over(std::shared_ptr<ModuleState> state) {
     Module module;

@@ -3,27 +3,9 @@
 #include "weft/core/callable.h"
 #include "weft/graph/interpreter.h"
 #include "weft/ops/define.h"
-#include "weft/ops/fake.h"
 
 namespace weft::testing {
 namespace {
-
-Value leaves_noted(const Value& value) {
-  if (value.is_sequence()) {
-    ValueList elements;
-    for (const Value& element : value.elements()) elements.push_back(leaves_noted(element));
-    return value.is_list() ? Value::list(elements) : Value::tuple(elements);
-  }
-  if (value.is_dict()) {
-    Dict dict;
-    for (const auto& [key, element] : value.to_dict()) dict.set(key, leaves_noted(element));
-    return dict;
-  }
-  if (!value.is_tensor()) return value;
-  Tensor noted = shape_only(value.to_tensor());
-  if (value.to_tensor().requires_grad()) noted.set_requires_grad();
-  return noted;
-}
 
 struct Whole final : Callable {
   std::string name;
@@ -47,7 +29,7 @@ const Operator& size_operator() {
 
 Value HandWritten::note(Node& node, const Value& example) {
   examples_[&node] = example;
-  node.meta().value = leaves_noted(example);
+  node.meta().value = noted_form(example);
   node.meta().modules = modules_;
   return value_of(node);
 }
