@@ -44,6 +44,7 @@
 #include "weft/core/tensor.h"
 #include "weft/core/tensor_impl.h"
 #include "weft/core/typed_value.h"
+#include "weft/core/untracked_box.h"
 #include "weft/core/value.h"
 #include "weft/core/value_walk.h"
 #include "weft/core/view_step.h"
