@@ -1,6 +1,7 @@
 #include "func/functional_call.h"
 
 #include "autograd/function.h"
+#include "func/control_flow_rules.h"
 #include "func/functional_arguments.h"
 #include "func/functional_function.h"
 #include "ops/hidden_writes.h"
@@ -11,6 +12,7 @@
 #include "weft/base/error.h"
 #include "weft/core/callable.h"
 #include "weft/ops/fake.h"
+#include "weft/ops/operator_value.h"
 
 namespace weft {
 
@@ -199,7 +201,7 @@ class FunctionalCall : FunctionalArguments {
             "would be lost. "
             "Pass it as an argument of the function",
             op_.name());
-    Value result = functional.info().is_mutable ? write_copies()
+    Value result = functional.info().is_mutable ? auto_functionalize()
                    : op_.form() == OpForm::kOut ? write_out(functional)
                                                 : write_inplace(functional);
     dispatch::bump_versions(op_, args_);
@@ -220,19 +222,41 @@ class FunctionalCall : FunctionalArguments {
     return self;
   }
 
-  // An operator without a functional form writes to copies, which become the new values.
-  Value write_copies() const {
-    const Operator::Info& info = op_.info();
-    std::vector<Value> inner = unwrapped(args_);
-    for (size_t i = 0; i < inner.size(); ++i) {
-      if (!info.written[i]) continue;
-      BelowPosition below(position_);
-      inner[i] = map_tensors(inner[i], [](const Tensor& t) { return Value(t.clone()); });
-    }
-    Value result = call_below(op_, inner);
-    for (size_t i = 0; i < inner.size(); ++i)
-      if (info.written[i]) write_all(args_[i], inner[i]);
+  // An operator without a functional form has one made for it.
+  Value auto_functionalize() const {
+    refuse_shared_elements();
+    const Value call[] = {operator_value(op_), Value::list(unwrapped(args_))};
+    const Value all = call_below(auto_functionalized_operator(), call);
+    const size_t returns = op_.schema().returns.size();
+    const ValueList& values = all.elements();
+    size_t next = std::max<size_t>(returns, 1);
+    for (size_t i = 0; i < args_.size(); ++i)
+      if (op_.info().written[i]) write_all(args_[i], values.at(next++));
+    const Value result =
+        returns > 1
+            ? Value::tuple(ValueList(values.begin(), values.begin() + static_cast<ptrdiff_t>(returns)))
+            : values[0];
     return wrap_results(op_, args_, result, [&](const Tensor& t) { return Value(wrap_value(position_, t)); });
+  }
+
+  // The values are apart: a write to one argument would not be seen in another one.
+  void refuse_shared_elements() const {
+    std::vector<std::pair<Tensor, bool>> tensors;
+    for (size_t i = 0; i < args_.size(); ++i)
+      map_tensors(args_[i], [&](const Tensor& t) {
+        if (position_.box_of(t)) tensors.emplace_back(t, op_.info().written[i]);
+        return Value(t);
+      });
+    for (size_t i = 0; i < tensors.size(); ++i)
+      for (size_t j = 0; j < i; ++j) {
+        const auto& [a, a_written] = tensors[i];
+        const auto& [b, b_written] = tensors[j];
+        if ((!a_written && !b_written) || a.is_same(b) || !may_share_elements(a, b)) continue;
+        unsupported(
+            "functionalize: {} writes to {}, which shares elements with {}, another of its arguments; clone "
+            "one of them",
+            op_.name(), describe(a_written ? a : b), describe(a_written ? b : a));
+      }
   }
 
   // One new value for each tensor of a written argument, which may be a list.

@@ -86,6 +86,8 @@ class AtPosition {
 
 // A wrapper with memory of its own.
 Tensor wrap_value(const Position& position, const Tensor& value);
+// Whether an element of one wrapper may be an element of the other. Exact where sizes are plain and few.
+bool may_share_elements(const Tensor& a, const Tensor& b);
 // ATen has such a pair for operators that write in passing: `name` and `name_functional`. Null for others.
 const Operator* with_written_results(const Operator& op);
 // The call on values, with wrappers of `position` for its results.

@@ -1,5 +1,7 @@
 // The memory of functional tensors, and the calls that change it as a whole: `set_`, `resize_`,
 // `resize_storage_bytes_`.
+#include <unordered_set>
+
 #include "func/functional_arguments.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
@@ -246,6 +248,60 @@ class MemoryChange : FunctionalArguments {
 };
 
 }  // namespace
+
+namespace {
+
+// In bytes from the start of the storage; strides are not negative.
+struct Reach {
+  SymInt first, last;
+};
+Reach reach_of(const Tensor& t) {
+  const SymInt size = item_size(t.dtype());
+  SymInt last = t.storage_offset();
+  for (size_t d = 0; d < t.sizes().size(); ++d) last = last + (t.sizes()[d] - 1) * t.strides()[d];
+  return {t.storage_offset() * size, last * size + (size - 1)};
+}
+
+bool has_nothing(const Tensor& t) { return known(t.numel() == SymInt(0)); }
+
+// Calls f with the offset of every element in bytes.
+void for_each_offset(const Tensor& t, FunctionRef<void(int64_t)> f) {
+  const IntSpan sizes = t.plain_sizes(), strides = t.plain_strides();
+  const int64_t bytes = item_size(t.dtype());
+  Ints index(sizes.size(), 0);
+  for (int64_t n = t.plain_numel(); n > 0; --n) {
+    int64_t offset = t.storage_offset().plain();
+    for (size_t d = 0; d < sizes.size(); ++d) offset += index[d] * strides[d];
+    f(offset * bytes);
+    for (size_t d = sizes.size(); d-- > 0;) {
+      if (++index[d] < sizes[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+bool share_elements(const Tensor& a, const Tensor& b) {
+  std::unordered_set<int64_t> bytes;
+  for_each_offset(a, [&](int64_t offset) {
+    for (int64_t i = 0; i < item_size(a.dtype()); ++i) bytes.insert(offset + i);
+  });
+  bool found = false;
+  for_each_offset(b, [&](int64_t offset) {
+    for (int64_t i = 0; i < item_size(b.dtype()); ++i) found |= bytes.contains(offset + i);
+  });
+  return found;
+}
+
+}  // namespace
+
+bool may_share_elements(const Tensor& a, const Tensor& b) {
+  if (a.storage() != b.storage() || has_nothing(a) || has_nothing(b)) return false;
+  const Reach x = reach_of(a), y = reach_of(b);
+  if (known(x.last < y.first) || known(y.last < x.first)) return false;
+  constexpr int64_t kFew = 1 << 16;
+  const bool is_small = !a.is_symbolic() && !b.is_symbolic() && a.plain_numel() + b.plain_numel() <= kFew;
+  return !is_small || share_elements(a, b);
+}
 
 Value change_memory(const Position& position, const Operator& op, Args args) {
   return MemoryChange(position, op, args).run();

@@ -329,20 +329,20 @@ class Inserter {
 
   Node& new_reader(const Reading& reading) {
     const Value of = value_of(*reading.node);
-    auto make = [&](std::string_view name, std::string_view node_name, ValueList args) -> Node& {
-      Node& node = *node_in(made(name, std::move(args)));
-      node.rename(node_name);
+    auto named = [&](Node& node, std::string_view name) -> Node& {
+      node.rename(name);
+      helpers_.push_back(Ref<Node>(&node));
       return node;
     };
     switch (reading.kind) {
       case Reading::Kind::kSize:
-        return make("aten::sym_size.int", "sym_size_int", {of, reading.index});
+        return named(graph_.call_function("aten::sym_size.int", {of, reading.index}), "sym_size_int");
       case Reading::Kind::kStride:
-        return make("aten::sym_stride.int", "sym_stride_int", {of, reading.index});
+        return named(graph_.call_function("aten::sym_stride.int", {of, reading.index}), "sym_stride_int");
       case Reading::Kind::kOffset:
-        return make("aten::sym_storage_offset", "sym_storage_offset", {of});
+        return named(graph_.call_function("aten::sym_storage_offset", {of}), "sym_storage_offset");
       case Reading::Kind::kItem:
-        return make("operator.getitem", "getitem", {of, reading.index});
+        return named(graph_.call_function("operator.getitem", {of, reading.index}), "getitem");
     }
     __builtin_unreachable();
   }
