@@ -6,6 +6,7 @@
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/capture/make_graph.h"
+#include "weft/func/control_flow.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/text.h"
 #include "weft/ops/fake.h"
@@ -324,6 +325,27 @@ TEST(InsertRuntimeAssertions, OfACaptureHoldAtRunTime) {
   EXPECT_ERROR(run_on(module, {vec({1, 2, 3, 4}), count(5)}), "no more than there are");
   EXPECT_ERROR(run_on(module, {vec({1, 2, 3, 4}), count(-1)}), "the count is a size");
   EXPECT_FALSE(insert_runtime_assertions(module, env));
+}
+
+// What a branch learns about its own data is asserted there.
+TEST(InsertRuntimeAssertions, OfABranchStandInTheBranch) {
+  auto found = [](const Tensor& x) {
+    Tensor at = x.nonzero();
+    check(at.size(0) > 1, "two at least");
+    return at.sum();
+  };
+  auto f = [&](const Tensor& x, const Tensor& pred) {
+    return func::cond(pred, found, [](const Tensor& t) { return t.sum().to(kInt64); }, x);
+  };
+  GraphModule module =
+      make_graph(f, {.mode = CaptureMode::kSymbolic})(vec({1, 2, 3}), full({}, true, kBool));
+  ShapeEnv& env = *module.graph().placeholders()[0]->meta_or_null()->value.tensor_ref().size(0).env();
+  EXPECT_TRUE(insert_runtime_assertions(module, env));
+  EXPECT_FALSE(insert_runtime_assertions(module, env));
+  EXPECT_EQ(module.graph().code().find("_assert_scalar"), std::string::npos);
+  EXPECT_EQ(module(vec({1, 2, 3}), full({}, true, kBool)).item().to_int(), 3);
+  EXPECT_ERROR(module(vec({0, 0, 3}), full({}, true, kBool)), "two at least");
+  EXPECT_EQ(module(vec({0, 0, 3}), full({}, false, kBool)).item().to_int(), 3);
 }
 
 // --- shapes ----------------------------------------------------------------------------------------------
