@@ -230,7 +230,7 @@ Value VmapLevel::handle(const Operator& op, Args args) {
   if (op.has(Traits::kRandom)) return handle_random(op, args, has_batched);
   if (!has_batched) return call_unbatched(op, args);
   if (op.form() == OpForm::kOut) return handle_out(op, args);
-  if (op.functional().info().is_mutable) return handle_writes(op, args);
+  if (op.functional().info().is_mutable && !op.has(Traits::kGeometry)) return handle_writes(op, args);
   if (op.info().is_mutable) return handle_inplace(op, args);
   return wrap_batched(op, args, run_rule(op, args));
 }

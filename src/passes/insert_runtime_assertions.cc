@@ -157,9 +157,13 @@ class Inserter {
     }
     for (Node* node : others) {
       if (node->kind() == NodeKind::kOutput || pending_.empty()) break;
-      Graph::InsertScope place = graph_.inserting_after(*node);
-      learn(*node);
-      read_and_assert();
+      Node* const next = node->next();
+      {
+        Graph::InsertScope place = graph_.inserting_after(*node);
+        learn(*node);
+        read_and_assert();
+      }
+      for (Node* made = node->next(); made != next; made = made->next()) take_origin(*made, *node);
     }
     erase_unused();
     return changed_;
@@ -180,6 +184,16 @@ class Inserter {
       else if (const sym::Symbol* symbol = env_.symbol_of(expr)) asserted.add_range(expr, symbol->declared);
     }
     std::erase_if(pending_, [&](const Assertion& a) { return asserted.implies(a.condition); });
+  }
+
+  // A new node belongs to the line and the module call whose value it is about.
+  static void take_origin(Node& made, const Node& from) {
+    const NodeMeta* origin = from.meta_or_null();
+    const bool has_own = !made.meta().source.empty() || made.meta().trace || !made.meta().modules.empty();
+    if (!origin || has_own) return;
+    made.meta().source = origin->source;
+    made.meta().trace = origin->trace;
+    made.meta().modules = origin->modules;
   }
 
   // --- what a node tells

@@ -88,6 +88,16 @@ TEST(InsertRuntimeAssertions, ARunThatViolatesThemSaysWhich) {
   EXPECT_ERROR(run_on(module, {count(1), ramp({3})}), "Runtime assertion failed for expression u0 >= 2 on node 'ge'");
 }
 
+TEST(InsertRuntimeAssertions, BelongToTheLineOfTheirValue) {
+  Propagated graph(kTakesACount, {count(4), ramp({5})});
+  graph.module.graph().find("item")->meta().source = "model.cc:41";
+  check(graph.number("item") >= 2);
+  graph.inserted();
+  EXPECT_EQ(graph.module.graph().find("ge")->source(), "model.cc:41");
+  EXPECT_EQ(graph.module.graph().find("_assert_scalar_default")->source(), "model.cc:41");
+  EXPECT_EQ(graph.module.graph().find("zeros")->source(), "");
+}
+
 TEST(InsertRuntimeAssertions, KeepsTheStrongestBounds) {
   Propagated graph(kTakesACount, {count(4), ramp({5})});
   const SymInt n = graph.number("item");
