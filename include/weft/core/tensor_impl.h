@@ -135,9 +135,10 @@ class TensorImpl final : public RefCounted, public Pooled {
   const Ref<Storage>& storage() const noexcept { return storage_; }
   // An error for elements that are nowhere: of a tensor without memory, or whose storage was emptied.
   void* data() const {
-    if (!storage_->data()) [[unlikely]]
+    char* const start = static_cast<char*>(storage_->data());
+    if (!start) [[unlikely]]
       refuse_missing_data();
-    return static_cast<char*>(storage_->data()) + offset_.plain() * item_size(dtype_);
+    return start + offset_.plain() * item_size(dtype_);
   }
 
   uint32_t version() const noexcept { return own_version_ ? *own_version_ : storage_->version(); }
