@@ -44,6 +44,7 @@
 #include "weft/core/tensor.h"
 #include "weft/core/tensor_impl.h"
 #include "weft/core/typed_value.h"
+#include "weft/core/untracked_box.h"
 #include "weft/core/value.h"
 #include "weft/core/value_walk.h"
 #include "weft/core/view_step.h"
@@ -118,6 +119,7 @@
 #include "weft/graph/text.h"
 
 // passes: one transformation or check a file
+#include "weft/passes/insert_runtime_assertions.h"
 #include "weft/passes/merge_nodes.h"
 #include "weft/passes/pass_runner.h"
 #include "weft/passes/shape_prop.h"

@@ -1,9 +1,12 @@
 #include "autograd/record.h"
 
+#include <algorithm>
+
 #include "autograd/op_node.h"
 #include "autograd/view_history.h"
 #include "weft/autograd/anomaly.h"
 #include "weft/base/error.h"
+#include "weft/core/value_walk.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/functions.h"
 #include "weft/ops/layers.h"
@@ -122,14 +125,48 @@ Value record_inplace(const Operator& op, Args args, FunctionRef<Value(Args)> cal
   return result;
 }
 
+// The tensors that a call writes to, in lists too.
+std::vector<Tensor> written_tensors(const Operator& op, Args args) {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (op.info().written[i])
+      map_tensors(args[i], [&](const Tensor& t) {
+        tensors.push_back(t);
+        return Value(t);
+      });
+  return tensors;
+}
+
+// An operator that writes and has no functional form. Its vjp is about its results; what it writes has no
+// gradient, and must not have had one.
+Value record_writing(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
+  const Operator::Info& info = op.info();
+  const std::vector<Tensor> written = written_tensors(op, args);
+  if (op.has(Traits::kNotDifferentiable)) {
+    for (const Tensor& tensor : written)
+      if (tensor.requires_grad()) check_inplace(tensor, true);
+    return call_below(args);
+  }
+  const bool gives_others = std::ranges::any_of(info.result_aliases, [](int16_t alias) { return alias < 0; });
+  const bool is_one_tensor = written.size() == 1 && args[written_argument(op)].is_tensor();
+  if (!gives_others && is_one_tensor) return record_inplace(op, args, call_below);
+  for (const Tensor& tensor : written)
+    if (tensor.requires_grad() || !gives_others)
+      unsupported(
+          "{}: it writes to {}, for which it has no derivative; run it under NoGrad, detach its arguments, "
+          "or "
+          "return the new value instead",
+          op.name(), describe(tensor));
+  return op.def().vjp ? record_functional(op, args, call_below)
+                      : record_not_implemented(op, args, call_below);
+}
+
 }  // namespace
 
 bool any_requires_grad(Args args) {
   for (const Value& value : args) {
     if (value.is_tensor() && value.tensor_ref().requires_grad()) return true;
-    if (value.is_sequence())
-      for (const Value& element : value.elements())
-        if (element.is_tensor() && element.tensor_ref().requires_grad()) return true;
+    if (value.is_sequence() && any_requires_grad(Args(value.elements()))) return true;
   }
   return false;
 }
@@ -158,6 +195,8 @@ Value record_call(const Operator& op, Args args, FunctionRef<Value(Args)> call_b
         "arguments "
         "requires grad.",
         op.schema().name);
+  if (op.functional().info().is_mutable && !op.has(Traits::kGeometry))
+    return record_writing(op, args, call_below);
   if (op.info().is_mutable) return record_inplace(op, args, call_below);
   if (op.has(Traits::kNotDifferentiable)) return call_below(args);
   if (!op.def().vjp) return record_not_implemented(op, args, call_below);

@@ -63,6 +63,7 @@ class Capture {
       returned = forward(given.elements());
     }
     refuse_shared_writes();
+    refuse_metadata_changes();
     FlatTree flat_result = tree_flatten(returned);
     result.result = flat_result.spec;
     RecorderScope recording(recorder_, recorder_.position());
@@ -122,7 +123,18 @@ class Capture {
     return false;
   }
   static bool was_written(const Tracked& tracked) {
-    return func::functional_changes(tracked.functional).writes > 0;
+    return func::functional_changes(tracked.functional).has_data_mutation();
+  }
+  // What a graph gives are values: an input cannot come back with other sizes or other memory.
+  void refuse_metadata_changes() const {
+    for (const Given& given : given_) {
+      const func::FunctionalChanges changes = func::functional_changes(given.tracked.functional);
+      if (changes.has_metadata_mutation() || changes.was_storage_resized() || changes.resized)
+        unsupported(
+            "the program changes sizes, strides or memory of its input '{}' itself; only values can be given "
+            "back. Let it change a clone or a view of it",
+            given.name);
+    }
   }
   static Value now(const Value& leaf) {
     if (!leaf.is_tensor() || !func::is_functional(leaf.tensor_ref())) return leaf;

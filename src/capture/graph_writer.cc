@@ -109,7 +109,8 @@ void GraphWriter::track_item(const Value& key, const Value& element, Node& node)
   static const PythonFunction& getitem = python_function("operator.getitem");
   bool may_hold_tensors =
       element.is_tensor() || element.is_sequence() || element.is_dict() || element.is_object();
-  if (!may_hold_tensors && !is_symbolic_number(element)) return;
+  const bool has_item = may_hold_tensors || element.is_none() || is_symbolic_number(element);
+  if (!has_item) return;
   Node& item = graph_.call(getitem, {value_of(node), key});
   annotate(item, element);
   track(element, item);

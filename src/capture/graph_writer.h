@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "capture/random_numbers.h"
-#include "capture/size_nodes.h"
+#include "graph/size_nodes.h"
 #include "weft/core/value_walk.h"
 #include "weft/graph/graph_module.h"
 

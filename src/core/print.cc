@@ -189,7 +189,8 @@ std::string size_tuple(const Tensor& tensor) {
 std::string Tensor::to_string() const {
   if (!defined()) return "tensor(undefined)";
   if (const auto* box = dynamic_cast<const PrintableBox*>(impl()->box.get())) return box->text_of(*this);
-  const bool has_values = storage()->has_memory() && !is_symbolic() && !impl()->box;
+  const bool is_emptied = !storage()->data() && plain_numel() > 0;
+  const bool has_values = storage()->has_memory() && !is_symbolic() && !impl()->box && !is_emptied;
   const bool is_empty = has_values && plain_numel() == 0;
   const std::string name = impl()->flags() & layer::kFake ? "FakeTensor(" : "tensor(";
   std::vector<std::string> suffixes;

@@ -154,6 +154,14 @@ bool TensorImpl::decide_contiguous() const {
   return contiguous;
 }
 
+void TensorImpl::refuse_missing_data() const {
+  if (!is_symbolic() && numel_ == 0) return;
+  const std::string text = std::string(short_name(dtype_)) + SizesText{sizes()}.str();
+  if (storage_->has_memory())
+    fail("{} has no elements to read or write: its storage has 0 bytes. Resize the storage first", text);
+  fail("{} has no elements to read or write: it stands for a tensor without memory", text);
+}
+
 bool TensorImpl::is_contiguous(MemoryFormat format) const {
   if (format == MemoryFormat::kContiguous || format == MemoryFormat::kPreserve) return is_contiguous();
   return has_format(sizes(), strides(), format);

@@ -428,6 +428,8 @@ std::span<const Operator> operators() {
       {&kWhile, kWhile.schema, OpForm::kFunctional, nullptr},
       {&kStackedWhile, kStackedWhile.schema, OpForm::kFunctional, nullptr},
       {&out_dtype_definition(), out_dtype_definition().schema, OpForm::kFunctional, nullptr},
+      {&auto_functionalized_definition(), auto_functionalized_definition().schema, OpForm::kFunctional,
+       nullptr},
   };
   return all;
 }
@@ -440,6 +442,7 @@ const Operator& scan_operator() { return operators()[2]; }
 const Operator& while_operator() { return operators()[3]; }
 const Operator& stacked_while_operator() { return operators()[4]; }
 const Operator& out_dtype_operator() { return operators()[5]; }
+const Operator& auto_functionalized_operator() { return operators()[6]; }
 
 std::span<const Operator> detail::operators_over_functions() { return operators(); }
 

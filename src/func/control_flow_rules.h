@@ -18,6 +18,10 @@ const Operator& while_operator();
 const Operator& stacked_while_operator();  // a while_loop that gives what each round gave, stacked
 const Operator& out_dtype_operator();
 const OpDef& out_dtype_definition();
+// An operator that writes, as one that gives what it would have written: (its results..., the new values of
+// the written arguments...). The first is None for an operator without results.
+const Operator& auto_functionalized_operator();
+const OpDef& auto_functionalized_definition();
 
 // The call as a custom function whose backward is a call over pullbacks.
 Value differentiate_cond(Args args);

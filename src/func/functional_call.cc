@@ -1,8 +1,8 @@
 #include "func/functional_call.h"
 
-#include <algorithm>
-
 #include "autograd/function.h"
+#include "func/control_flow_rules.h"
+#include "func/functional_arguments.h"
 #include "func/functional_function.h"
 #include "ops/hidden_writes.h"
 #include "ops/inplace_view.h"
@@ -12,45 +12,9 @@
 #include "weft/base/error.h"
 #include "weft/core/callable.h"
 #include "weft/ops/fake.h"
+#include "weft/ops/operator_value.h"
 
 namespace weft {
-
-// A value computed by other operators may lie in memory otherwise than the program's tensor would; views that
-// depend on how it lies need it as the program knows it.
-void FunctionalMemory::restore_layout() {
-  if (same_strides(strides, base.strides(), base.sizes())) return;
-  base = laid_out_as(base, strides);
-  ++generation;
-}
-
-Tensor FunctionalBox::live_value() {
-  if (generation != memory->generation) {
-    if (reads_strides(steps)) memory->restore_layout();
-    value = replay_view(steps, memory->base);
-    generation = memory->generation;
-  }
-  return value;
-}
-
-namespace {
-constexpr uint32_t kMirrored = tensor_flag::kConjugate | tensor_flag::kNegative | tensor_flag::kWrappedNumber;
-}  // namespace
-
-Tensor wrap_value(const Position& position, const Tensor& value) {
-  auto box = make_ref<FunctionalBox>();
-  box->level = position.level;
-  box->value = value;
-  box->memory = make_ref<FunctionalMemory>();
-  box->memory->base = value;
-  box->memory->strides = SymInts(value.strides());
-  size_t bytes = value.storage()->bytes();
-  auto impl =
-      make_ref<TensorImpl>(Storage::without_memory(bytes, value.device()), value.dtype(), value.device());
-  impl->set_geometry(value.sizes(), value.strides(), value.storage_offset());
-  impl->set_flags(position.bit | (value.flags() & kMirrored));
-  impl->box = std::move(box);
-  return Tensor(std::move(impl));
-}
 
 const Operator* with_written_results(const Operator& op) {
   if (!op.info().is_mutable || op.form() != OpForm::kFunctional) return nullptr;
@@ -61,10 +25,10 @@ namespace {
 
 // --- one call --------------------------------------------------------------------------------------------
 
-class FunctionalCall {
+class FunctionalCall : FunctionalArguments {
  public:
   FunctionalCall(const Position& position, const Operator& op, Args args)
-      : position_(position), op_(op), args_(args) {}
+      : FunctionalArguments(position, op, args) {}
 
   Value run() {
     update_all(args_);
@@ -73,68 +37,15 @@ class FunctionalCall {
     if (op_.def().higher_order) return custom_function();
     if (const Operator* open = openly_writing(op_, args_); open && owns_written(*open))
       return FunctionalCall(position_, *open, args_).run();
+    if (op_.has(Traits::kGeometry) && op_.has(Traits::kEffectful))
+      return change_memory(position_, op_, args_);
     if (op_.info().is_mutable) return mutate();
     if (op_.info().is_view && own(args_[0])) return view(op_);
+    if (reads_elements(op_)) refuse_emptied(args_);
     return compute();
   }
 
  private:
-  FunctionalBox* own(const Value& value) const {
-    return value.is_tensor() ? position_.box_of(value.tensor_ref()) : nullptr;
-  }
-
-  void update(FunctionalBox& box) const {
-    if (box.generation == box.memory->generation) return;
-    BelowPosition below(position_);
-    box.live_value();
-  }
-  void update_all(Args args) const {
-    for (const Value& value : args) {
-      if (FunctionalBox* box = own(value)) update(*box);
-      else if (value.is_sequence()) update_all(Args(value.elements()));
-    }
-  }
-
-  Value unwrapped(const Value& value) const {
-    return map_tensors(value, [&](const Tensor& t) {
-      FunctionalBox* box = position_.box_of(t);
-      return Value(box ? box->value : t);
-    });
-  }
-  std::vector<Value> unwrapped(Args args) const {
-    std::vector<Value> inner;
-    inner.reserve(args.size());
-    for (const Value& value : args) inner.push_back(unwrapped(value));
-    return inner;
-  }
-
-  // Whether all that `op` writes to is ours. A foreign tensor is written to below.
-  bool owns_written(const Operator& op) const {
-    for (size_t i = 0; i < args_.size(); ++i)
-      if (op.info().written[i] && !all_own(args_[i])) return false;
-    return true;
-  }
-  bool all_own(const Value& value) const {
-    if (value.is_tensor()) return own(value) != nullptr;
-    return !value.is_sequence() || std::all_of(value.elements().begin(), value.elements().end(),
-                                               [&](const Value& element) { return all_own(element); });
-  }
-  bool any_own(Args args) const {
-    return std::any_of(args.begin(), args.end(), [&](const Value& value) {
-      return own(value) || (value.is_sequence() && any_own(Args(value.elements())));
-    });
-  }
-  static bool any_tensor(Args args) {
-    return std::any_of(args.begin(), args.end(), [](const Value& value) {
-      return value.is_tensor() || (value.is_sequence() && any_tensor(Args(value.elements())));
-    });
-  }
-
-  Value call_below(const Operator& op, Args inner) const {
-    BelowPosition below(position_);
-    return dispatch::redispatch(op, inner);
-  }
-
   // --- values
 
   Value compute() const {
@@ -221,10 +132,11 @@ class FunctionalCall {
   Value view(const Operator& op) const {
     const Tensor& source = args_[0].tensor_ref();
     FunctionalBox& box = *own(args_[0]);
-    if (op.has(Traits::kReadsStrides) &&
-        !same_strides(source.strides(), box.value.strides(), source.sizes())) {
+    const bool lies_alike = same_strides(source.strides(), box.value.strides(), source.sizes()) &&
+                            guard_or(source.storage_offset() == box.value.storage_offset(), false);
+    if (op.has(Traits::kReadsStrides) && !lies_alike) {
       BelowPosition below(position_);
-      box.memory->restore_layout();
+      box.memory->restore_layout(box.steps, &op);
       box.live_value();
     }
     Value inner = call_below(op, unwrapped(args_));
@@ -275,24 +187,25 @@ class FunctionalCall {
   Value mutate() const {
     const Operator& functional = op_.functional();
     if (!any_own(args_)) return call_below(op_, args_);
-    if (const Operator* values = with_written_results(op_)) return write_results(*values);
+    if (const Operator* values = with_written_results(op_)) {
+      refuse_emptied(args_);
+      return write_results(*values);
+    }
     if (functional.info().is_view) return mutate_geometry(functional);
-    if (op_.has(Traits::kGeometry) && op_.form() != OpForm::kOut) return change_memory(functional);
+    if (op_.has(Traits::kGeometry) && op_.form() != OpForm::kOut) return change_memory(position_, op_, args_);
+    refuse_emptied(args_);
+    for (size_t i = 0; i < args_.size(); ++i)
+      if (op_.info().written[i]) refuse_frozen(args_.subspan(i, 1));
     require(owns_written(op_),
             "{}: a tensor from outside of functionalize is written to with functional arguments; the write "
             "would be lost. "
             "Pass it as an argument of the function",
             op_.name());
-    Value result = functional.info().is_mutable ? write_copies()
+    Value result = functional.info().is_mutable ? auto_functionalize()
                    : op_.form() == OpForm::kOut ? write_out(functional)
                                                 : write_inplace(functional);
     dispatch::bump_versions(op_, args_);
     return result;
-  }
-
-  size_t first_written() const {
-    const auto& written = op_.info().written;
-    return static_cast<size_t>(std::find(written.begin(), written.end(), 1) - written.begin());
   }
 
   static TensorSpec spec_of(const Tensor& t) {
@@ -309,19 +222,41 @@ class FunctionalCall {
     return self;
   }
 
-  // An operator without a functional form writes to copies, which become the new values.
-  Value write_copies() const {
-    const Operator::Info& info = op_.info();
-    std::vector<Value> inner = unwrapped(args_);
-    for (size_t i = 0; i < inner.size(); ++i) {
-      if (!info.written[i]) continue;
-      BelowPosition below(position_);
-      inner[i] = map_tensors(inner[i], [](const Tensor& t) { return Value(t.clone()); });
-    }
-    Value result = call_below(op_, inner);
-    for (size_t i = 0; i < inner.size(); ++i)
-      if (info.written[i]) write_all(args_[i], inner[i]);
+  // An operator without a functional form has one made for it.
+  Value auto_functionalize() const {
+    refuse_shared_elements();
+    const Value call[] = {operator_value(op_), Value::list(unwrapped(args_))};
+    const Value all = call_below(auto_functionalized_operator(), call);
+    const size_t returns = op_.schema().returns.size();
+    const ValueList& values = all.elements();
+    size_t next = std::max<size_t>(returns, 1);
+    for (size_t i = 0; i < args_.size(); ++i)
+      if (op_.info().written[i]) write_all(args_[i], values.at(next++));
+    const Value result =
+        returns > 1
+            ? Value::tuple(ValueList(values.begin(), values.begin() + static_cast<ptrdiff_t>(returns)))
+            : values[0];
     return wrap_results(op_, args_, result, [&](const Tensor& t) { return Value(wrap_value(position_, t)); });
+  }
+
+  // The values are apart: a write to one argument would not be seen in another one.
+  void refuse_shared_elements() const {
+    std::vector<std::pair<Tensor, bool>> tensors;
+    for (size_t i = 0; i < args_.size(); ++i)
+      map_tensors(args_[i], [&](const Tensor& t) {
+        if (position_.box_of(t)) tensors.emplace_back(t, op_.info().written[i]);
+        return Value(t);
+      });
+    for (size_t i = 0; i < tensors.size(); ++i)
+      for (size_t j = 0; j < i; ++j) {
+        const auto& [a, a_written] = tensors[i];
+        const auto& [b, b_written] = tensors[j];
+        if ((!a_written && !b_written) || a.is_same(b) || !may_share_elements(a, b)) continue;
+        unsupported(
+            "functionalize: {} writes to {}, which shares elements with {}, another of its arguments; clone "
+            "one of them",
+            op_.name(), describe(a_written ? a : b), describe(a_written ? b : a));
+      }
   }
 
   // One new value for each tensor of a written argument, which may be a list.
@@ -374,7 +309,8 @@ class FunctionalCall {
     write(target, value);
     if (!resizes) return;
     box.memory->strides = SymInts(target.strides());
-    box.memory->resized = true;
+    box.memory->offset = target.storage_offset();
+    box.memory->changes.resized = true;
   }
 
   static SymBool sizes_agree(const Tensor& a, const Tensor& b) {
@@ -390,72 +326,11 @@ class FunctionalCall {
     FunctionalMemory& memory = *box.memory;
     BelowPosition below(position_);
     if (value.dtype() != wrapper.dtype()) value = value.to(wrapper.dtype());
-    if (reads_strides(box.steps)) memory.restore_layout();
+    memory.restore_layout(box.steps);
     memory.base = put_back_view(box.steps, memory.base, value);
     ++memory.generation;
-    ++memory.changes.writes;
-    if (!layer_state().grad_mode) ++memory.changes.writes_under_no_grad;
+    note_write(wrapper, box);
     box.live_value();
-  }
-
-  // `resize_` and `set_`: the kernel needs no memory to say where and how the wrapper lies after it.
-  Value change_memory(const Operator& functional) const {
-    const Value& self = args_[first_written()];
-    require(own(self), "{}: a tensor from outside of functionalize cannot take functional memory",
-            op_.name());
-    const Tensor& target = self.tensor_ref();
-    const Ref<Storage> before = target.storage();
-    const SymInts sizes(target.sizes()), strides(target.strides());
-    {
-      MaskScope mask(0);
-      op_.kernel().boxed(args_);
-    }
-    if (target.storage() != before) take_memory(target);
-    else if (!same_geometry(target, sizes, strides)) resize_memory(functional, target, sizes, strides);
-    dispatch::bump_versions(op_, args_);
-    return self;
-  }
-
-  static bool same_geometry(const Tensor& tensor, const SymInts& sizes, const SymInts& strides) {
-    if (sizes.size() != tensor.sizes().size()) return false;
-    SymBool same(true);
-    for (size_t d = 0; d < sizes.size(); ++d) same = same & (sizes[d] == tensor.sizes()[d]);
-    return guard_or(same, false) && same_strides(strides, tensor.strides(), sizes);
-  }
-
-  // The memory of another wrapper; what still looks at the old one keeps it.
-  void take_memory(const Tensor& target) const {
-    FunctionalBox& box = *position_.box_of(target);
-    for (const Value& value : args_) {
-      const FunctionalBox* from = own(value);
-      const bool is_source = from && from != &box && value.tensor_ref().storage() == target.storage();
-      if (!is_source) continue;
-      if (!same_geometry(value.tensor_ref(), SymInts(target.sizes()), SymInts(target.strides())))
-        unsupported("functionalize: {} looks at a part of other memory; take a view of it first", op_.name());
-      box.value = from->value;
-      box.memory = from->memory;
-      box.steps = from->steps;
-      box.generation = from->generation;
-      box.metadata_changed = box.storage_replaced = true;
-      return;
-    }
-    unsupported("functionalize: {} would take memory from outside of functionalize; clone it first",
-                op_.name());
-  }
-
-  // Memory that nobody else looks at has a new value of the new size.
-  void resize_memory(const Operator& functional, const Tensor& target, const SymInts& sizes,
-                     const SymInts& strides) const {
-    FunctionalBox& box = *position_.box_of(target);
-    if (box.steps || box.memory->use_count() > 1) {
-      target.impl()->set_geometry(sizes, strides, target.storage_offset());
-      unsupported("functionalize: {} would resize memory that views look at", op_.name());
-    }
-    box.memory->base = call_below(functional, unwrapped(args_)).to_tensor();
-    box.memory->strides = SymInts(target.strides());
-    box.value = box.memory->base;
-    box.generation = ++box.memory->generation;
-    box.metadata_changed = box.memory->resized = true;
   }
 
   // An in-place view (`t_`): the tensor becomes that view of itself.
@@ -473,10 +348,6 @@ class FunctionalCall {
     dispatch::bump_versions(op_, args_);
     return args_[0];
   }
-
-  const Position& position_;
-  const Operator& op_;
-  Args args_;
 };
 
 }  // namespace

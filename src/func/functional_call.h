@@ -14,24 +14,34 @@ namespace weft {
 struct FunctionalMemory : RefCounted {
   Tensor base;      // a tensor of the layers below; never written to
   SymInts strides;  // of the wrapper that `base` is the value of
+  SymInt offset;    // of that wrapper into its storage
   uint64_t generation = 0;
-  func::FunctionalChanges changes;
-  bool resized = false;  // `base` has other sizes than it began with
+  func::FunctionalChanges changes;  // of the memory; the tensor's own are in its box
 
-  void restore_layout();
+  // Makes `base` lie as the wrapper does, where the steps, and `next`, can tell the difference.
+  void restore_layout(const Ref<ViewStep>& steps, const Operator* next = nullptr);
+  // The storage that the program knows of has no bytes: nothing may be read or written.
+  bool is_emptied() const;
 };
 
 // `value` (of LevelBox) is the value as of `generation`; `steps` lead to it from the memory's base.
 struct FunctionalBox final : LevelBox {
   Tensor live_value() override;
+  Ref<TensorBox> untracked() const override;
   std::string text_of(const Tensor& tensor) const override;
 
   Ref<FunctionalMemory> memory;
   Ref<ViewStep> steps;  // without bases: replayed on whatever the memory holds
   uint64_t generation = 0;
   bool metadata_changed = false;
-  bool storage_replaced = false;  // by `set_`
+  Ref<FunctionalMemory> first_memory;  // what it looked at before `set_` gave it other memory; else null
+
+  bool is_storage_replaced() const { return static_cast<bool>(first_memory); }
+  FunctionalMemory& own_memory() const { return first_memory ? *first_memory : *memory; }
 };
+
+// A write that happens now, to `wrapper` with this box.
+void note_write(const Tensor& wrapper, FunctionalBox& box);
 
 // --- positions -------------------------------------------------------------------------------------------
 
@@ -76,10 +86,15 @@ class AtPosition {
 
 // A wrapper with memory of its own.
 Tensor wrap_value(const Position& position, const Tensor& value);
+// Whether an element of one wrapper may be an element of the other. Exact where sizes are plain and few.
+bool may_share_elements(const Tensor& a, const Tensor& b);
 // ATen has such a pair for operators that write in passing: `name` and `name_functional`. Null for others.
 const Operator* with_written_results(const Operator& op);
 // The call on values, with wrappers of `position` for its results.
 Value functional_call(const Position& position, const Operator& op, Args args);
+// A call that changes which memory a wrapper looks at, or how much of it there is: an event, of which the
+// layers below see at most a new value.
+Value change_memory(const Position& position, const Operator& op, Args args);
 // For functions of operators, which run at levels of their own.
 Ref<Level> new_functionalize_level();
 

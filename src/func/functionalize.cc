@@ -89,8 +89,20 @@ Tensor from_functional(const Tensor& tensor) {
 FunctionalChanges functional_changes(const Tensor& tensor) {
   FunctionalBox& box = functional_box(tensor);
   FunctionalChanges changes = box.memory->changes;
+  changes.generation = box.memory->generation;
   changes.metadata = box.metadata_changed;
+  changes.storage_replaced = box.is_storage_replaced();
   return changes;
+}
+
+void freeze_functional(const Tensor& tensor) { functional_box(tensor).memory->changes.frozen = true; }
+
+void mark_mutation_hidden_from_autograd(const Tensor& tensor) {
+  FunctionalChanges& changes = functional_box(tensor).memory->changes;
+  require(changes.writes_hidden_from_autograd < changes.writes,
+          "mark_mutation_hidden_from_autograd: {} has no write left that autograd could have seen",
+          describe(tensor));
+  ++changes.writes_hidden_from_autograd;
 }
 
 // --- the transform level ---------------------------------------------------------------------------------
@@ -128,38 +140,70 @@ Tensors wrap_inputs(const Position& position, const Tensors& inputs) {
   return wrapped;
 }
 
+// The arguments of a call and what became of them.
+struct Arguments {
+  const Tensors& inputs;
+  const Tensors& wrapped;
+
+  // A functional tensor as one of the caller: what lies in the memory of an argument is the same view of it.
+  Tensor for_caller(const Tensor& tensor) const {
+    FunctionalBox& box = functional_box(tensor);
+    for (size_t i = 0; i < wrapped.size(); ++i)
+      if (wrapped[i].defined() && &functional_box(wrapped[i]).own_memory() == box.memory.get())
+        return replay_view(box.steps, inputs[i]);
+    return box.live_value();
+  }
+};
+
+void resize_caller_storage(const Tensor& input, const FunctionalChanges& changes) {
+  static const Operator& resize = operator_named("inductor::resize_storage_bytes_");
+  call(resize, {input, Value(changes.storage_bytes)});
+}
+
 // What the function wrote to an argument, in the caller's tensor.
 void write_back(const Tensor& input, const Tensor& wrapper) {
   if (!wrapper.defined()) return;
-  const FunctionalBox& box = functional_box(wrapper);
-  if (box.storage_replaced)
-    unsupported("functionalize: set_ gave an argument other memory, which the caller's tensor cannot take");
-  const FunctionalMemory& memory = *box.memory;
-  if (memory.resized) {
+  const FunctionalMemory& memory = functional_box(wrapper).own_memory();
+  const FunctionalChanges& changes = memory.changes;
+  if (changes.resized) {
     const SymIntSpan sizes = memory.base.sizes();
     input.resize_(sizes);
     if (!same_strides(memory.strides, input.strides(), sizes)) input.as_strided_(sizes, memory.strides);
   }
-  if (memory.resized || memory.changes.writes > 0) input.copy_(memory.base);
+  const bool ends_empty = memory.is_emptied(), is_written = changes.resized || changes.writes > 0;
+  // A storage that was empty at the start has room before the copy; one that ends empty is not worth a copy.
+  const bool resizes =
+      changes.storage_resizes > 0 && !known(changes.storage_bytes == changes.storage_bytes_before);
+  if (resizes) resize_caller_storage(input, changes);
+  if (is_written && !ends_empty) input.copy_(memory.base);
 }
 
 // An in-place view (`t_`) of an argument is one of the caller's tensor. Results that look at the same memory
 // are taken before: they follow from what the argument was.
 void write_back_geometry(const Tensor& input, const Tensor& wrapper) {
-  if (!wrapper.defined() || !functional_box(wrapper).steps) return;
+  if (!wrapper.defined()) return;
+  const FunctionalBox& box = functional_box(wrapper);
+  if (!box.steps || box.is_storage_replaced()) return;
   input.as_strided_(wrapper.sizes(), wrapper.strides(), wrapper.storage_offset());
 }
 
-// A result as a tensor of the levels below: one that shares memory with an argument is the same view of that
-// argument.
-Tensor unwrap_result(const Tensor& result, const Tensors& wrapped, const Tensors& inputs) {
-  if (!is_functional(result)) return result;
-  FunctionalBox& box = functional_box(result);
-  for (size_t i = 0; i < wrapped.size(); ++i) {
-    if (!wrapped[i].defined() || functional_box(wrapped[i]).memory != box.memory) continue;
-    return result.is_same(wrapped[i]) ? inputs[i] : replay_view(box.steps, inputs[i]);
+// An argument that is returned is the caller's tensor itself.
+Tensor unwrap_result(const Tensor& result, const Arguments& arguments) {
+  for (size_t i = 0; i < arguments.wrapped.size(); ++i)
+    if (result.is_same(arguments.wrapped[i])) return arguments.inputs[i];
+  return arguments.for_caller(result);
+}
+
+// `set_` gave arguments the memory of other arguments, or of tensors that the function made.
+void write_back_memories(const Arguments& arguments) {
+  Tensors sources(arguments.inputs.size());
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const Tensor& wrapper = arguments.wrapped[i];
+    if (wrapper.defined() && functional_box(wrapper).is_storage_replaced())
+      sources[i] = arguments.for_caller(wrapper);
   }
-  return box.live_value();
+  for (size_t i = 0; i < sources.size(); ++i)
+    if (sources[i].defined()) set_(arguments.inputs[i], sources[i]);
 }
 
 }  // namespace
@@ -173,9 +217,11 @@ Transformed functionalize_of(Fn f) {
     results = f(wrapped);
     BelowPosition below(position);
     for (size_t i = 0; i < inputs.size(); ++i) write_back(inputs[i], wrapped[i]);
-    for (Tensor& result : results) {
-      if (position.box_of(result)) result = unwrap_result(result, wrapped, inputs);
-    }
+    const Arguments arguments{inputs, wrapped};
+    // Results look at what the arguments were before these look elsewhere.
+    for (Tensor& result : results)
+      if (position.box_of(result)) result = unwrap_result(result, arguments);
+    write_back_memories(arguments);
     for (size_t i = 0; i < inputs.size(); ++i) write_back_geometry(inputs[i], wrapped[i]);
     return results;
   });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "weft/autograd/data.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -71,6 +72,14 @@ std::string LevelBox::text_of(const Tensor&) const {
   std::optional<BelowLevel> below;  // where the value's history is asked for
   if (level->alive) below.emplace(*level);
   return fmt::format("{}, value=\n{}\n)", kind, indented(value.to_string()));
+}
+
+Ref<TensorBox> LevelBox::untracked() const {
+  auto box = make_ref<LevelBox>();
+  box->level = level;
+  box->value = autograd::untracked_data(value);
+  box->batch_dim = batch_dim;
+  return box;
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include "weft/base/function_ref.h"
 #include "weft/core/printable_box.h"
+#include "weft/core/untracked_box.h"
 #include "weft/core/value_walk.h"
 #include "weft/func/func.h"
 #include "weft/ops/layers.h"
@@ -34,10 +35,12 @@ class Level : public RefCounted {
 };
 
 // A tensor of a level: stands for `value`, a tensor of the levels below.
-struct LevelBox : TensorBox, PrintableBox {
+struct LevelBox : TensorBox, PrintableBox, UntrackedBox {
   // What the wrapper stands for now; asked once its level has ended.
   virtual Tensor live_value() { return value; }
   const Tensor* stands_for() const override { return &value; }
+  // Of the value's untracked tensor; a tangent is history too.
+  Ref<TensorBox> untracked() const override;
   std::string text_of(const Tensor& tensor) const override;
 
   Ref<Level> level;

@@ -145,6 +145,22 @@ Value VmapLevel::handle_inplace(const Operator& op, Args args) {
   return args[0];
 }
 
+// An operator that writes and has no functional form: its own rule, or itself on each example, whose part of
+// the batch it writes to.
+Value VmapLevel::handle_writes(const Operator& op, Args args) {
+  std::vector<Tensor> written;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (op.info().written[i])
+      map_tensors(args[i], [&](const Tensor& t) {
+        if (!box_at(t, *this)) refuse_unbatched_target(op);
+        written.push_back(t);
+        return Value(t);
+      });
+  const Batched batched = run_rule(op, args);
+  for (const Tensor& wrapper : written) refresh_wrapper(wrapper);
+  return wrap_batched(op, args, batched);
+}
+
 Value VmapLevel::handle_out(const Operator& op, Args args) {
   dispatch::OutCall call = dispatch::split_out_call(op, args);
   Batched batched = run_rule(op.functional(), call.inputs);
@@ -214,6 +230,7 @@ Value VmapLevel::handle(const Operator& op, Args args) {
   if (op.has(Traits::kRandom)) return handle_random(op, args, has_batched);
   if (!has_batched) return call_unbatched(op, args);
   if (op.form() == OpForm::kOut) return handle_out(op, args);
+  if (op.functional().info().is_mutable && !op.has(Traits::kGeometry)) return handle_writes(op, args);
   if (op.info().is_mutable) return handle_inplace(op, args);
   return wrap_batched(op, args, run_rule(op, args));
 }

@@ -25,6 +25,7 @@ class VmapLevel final : public Level {
   Value random_factory(const Operator& op, Args args);
   Batched run_rule(const Operator& op, Args args);
   Value handle_inplace(const Operator& op, Args args);
+  Value handle_writes(const Operator& op, Args args);
   Value handle_out(const Operator& op, Args args);
   Value wrap_batched(const Operator& op, Args args, const Batched& batched);
 

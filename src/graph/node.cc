@@ -1,4 +1,5 @@
 #include "weft/graph/node.h"
+#include "weft/ops/operator_value.h"
 
 #include <algorithm>
 
@@ -307,6 +308,14 @@ bool has_impure_nodes(const Graph& graph, bool random_is_impure) {
   return false;
 }
 
+// A call of an operator over operators does what these do, writes aside: their results are what it gives.
+bool has_impure_operator(const Node& call, bool random_is_impure) {
+  for (const Value& arg : call.args())
+    if (const Operator* op = operator_in(arg))
+      if (op->has(Traits::kEffectful) || (random_is_impure && op->has(Traits::kRandom))) return true;
+  return false;
+}
+
 // A call of functions does what they do. One that is no graph, or that cannot be found because the graph is
 // nobody's yet, may do anything.
 bool has_impure_branch(const Node& call, bool random_is_impure) {
@@ -329,7 +338,8 @@ bool Node::is_impure(bool random_is_impure) const {
   const Operator* op = target_.op();
   // What a module or a missing operator does is not known.
   if (!op) return kind_ == NodeKind::kCallModule || writes_in_place();
-  if (op->def().higher_order) return has_impure_branch(*this, random_is_impure);
+  if (op->def().higher_order)
+    return has_impure_branch(*this, random_is_impure) || has_impure_operator(*this, random_is_impure);
   return writes_in_place() || op->has(Traits::kEffectful) || (random_is_impure && op->has(Traits::kRandom));
 }
 

@@ -1,6 +1,7 @@
 #include "graph/operator_call.h"
 
 #include "weft/base/error.h"
+#include "weft/ops/operator_value.h"
 #include "weft/ops/overloads.h"
 
 namespace weft {
@@ -37,6 +38,16 @@ WrittenCall written_call(const Operator& op, Args complete) {
   WrittenCall call{&op, {}, {}};
   size_t positional = 0;
   while (positional < arguments.size() && !arguments[positional].kwarg_only) ++positional;
+  if (info.schema.is_vararg && arguments.back().kwarg_only) {
+    // The arguments of the operator that comes first are written by their names.
+    const Operator* inner = operator_in(complete[0]);
+    invariant(inner != nullptr, "{}: its first argument is no operator", op.name());
+    call.args.push_back(complete[0]);
+    const ValueList& rest = complete.back().elements();
+    for (size_t i = 0; i < rest.size(); ++i)
+      call.kwargs.emplace_back(inner->schema().arguments[i].name, rest[i]);
+    return call;
+  }
   if (info.schema.is_vararg) {
     // The elements of the last argument are written as arguments of their own.
     call.args.assign(complete.begin(), complete.end() - 1);

@@ -22,7 +22,19 @@ void walk(ModuleState& state, const std::string& prefix, const F& f) {
 
 // Gives the tensor other contents, seen through every handle to it.
 void replace_contents(const Tensor& tensor, const Tensor& fresh) {
+  if (fresh.is_same(tensor)) return;
+  constexpr uint32_t wrappers = layer::kLevels | layer::kFunctionalizeUpper | layer::kFunctionalizeLower;
+  require(!(fresh.flags() & wrappers),
+          "to: {} of the module would become a tensor of a transform, which ends before the module does; "
+          "convert the module outside of the transform",
+          describe(tensor));
+  // What the elements are read through comes along: without it a tensor without memory would look like any.
+  constexpr uint32_t kinds = layer::kFake | layer::kExtension | layer::kKernelDetour |
+                             tensor_flag::kConjugate | tensor_flag::kNegative;
   TensorImpl* impl = tensor.impl();
+  impl->clear_flags(kinds);
+  impl->set_flags(fresh.flags() & kinds);
+  impl->box = fresh.impl()->box;
   impl->set_storage(fresh.storage());
   impl->set_dtype(fresh.dtype());
   impl->set_geometry(fresh.sizes(), fresh.strides(), fresh.storage_offset());

@@ -54,9 +54,7 @@ uint32_t flags_of(Args args) noexcept {
   uint32_t flags = 0;
   for (const Value& value : args) {
     if (const TensorImpl* impl = value.tensor_impl()) flags |= impl->flags();
-    else if (value.is_sequence())
-      for (const Value& element : value.elements())
-        if (const TensorImpl* inner = element.tensor_impl()) flags |= inner->flags();
+    else if (value.is_sequence()) flags |= flags_of(Args(value.elements()));
   }
   return flags;
 }

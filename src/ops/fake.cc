@@ -31,6 +31,21 @@ size_t written_at(const Operator& op) {
   return 0;
 }
 
+// What an operator that writes gives: where a result is a written argument, that argument.
+Value with_written(const Operator& op, Args args, const Value& result) {
+  const Operator::Info& info = op.info();
+  auto one = [&](const Value& made, size_t i) {
+    const int16_t alias = info.result_aliases[i];
+    return alias >= 0 && info.written[static_cast<size_t>(alias)] ? args[static_cast<size_t>(alias)] : made;
+  };
+  const size_t count = info.is_mutable ? info.result_aliases.size() : 0;
+  if (count == 0) return result;
+  if (count == 1) return one(result, 0);
+  ValueList results;
+  for (size_t i = 0; i < count; ++i) results.push_back(one(result.elements().at(i), i));
+  return Value::tuple(std::move(results));
+}
+
 Value inplace_meta(const Operator& op, Args args) {
   // These need no memory to work on.
   if (op.has(Traits::kView | Traits::kGeometry)) return op.kernel().boxed(args);
@@ -107,11 +122,7 @@ Value run_meta(const Operator& op, Args args) {
     case OpForm::kFunctional: {
       if (op.has(Traits::kGeometry))
         return op.info().is_mutable ? op.kernel().boxed(args) : functional_meta(op, args);
-      if (op.info().is_mutable && !op.info().schema.returns.empty()) {
-        functional_meta(op, args);
-        return args[written_at(op)];
-      }
-      return functional_meta(op, args);
+      return with_written(op, args, functional_meta(op, args));
     }
     case OpForm::kInplace:
       return inplace_meta(op, args);

@@ -183,6 +183,7 @@ Ref<TensorImpl> FakeConverter::extension(const Tensor& real, const FakeRequest& 
   std::vector<Tensor> inner = kind.inner_tensors();
   const std::vector<std::string> names = kind.inner_names();
   for (size_t i = 0; i < inner.size(); ++i) {
+    if (!inner[i].defined()) continue;  // one that this extension does not have
     FakeRequest own(request.source.step("." + names[i]));
     // An inner tensor of the same sizes follows the same rules.
     if (inner[i].dim() == real.dim()) own.dims = request.dims;
@@ -232,7 +233,8 @@ Tensor shape_only(const Tensor& tensor) {
 
 bool detail::is_fake_extension(const Tensor& tensor) {
   const std::vector<Tensor> inner = extension_of(tensor)->inner_tensors();
-  return !inner.empty() && std::ranges::all_of(inner, [](const Tensor& t) { return is_fake(t); });
+  return !inner.empty() &&
+         std::ranges::all_of(inner, [](const Tensor& t) { return !t.defined() || is_fake(t); });
 }
 
 }  // namespace weft

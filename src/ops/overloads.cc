@@ -5,6 +5,7 @@
 #include "ops/support/pointwise.h"
 #include "weft/base/error.h"
 #include "weft/ops/layers.h"
+#include "weft/ops/operator_value.h"
 
 namespace weft {
 namespace {
@@ -86,6 +87,14 @@ std::optional<ValueList> place_arguments(const Operator& op, Args args, const Kw
   };
   size_t positional = 0;
   while (positional < wanted.size() && !wanted[positional].kwarg_only) ++positional;
+  if (info.schema.is_vararg && wanted.back().kwarg_only) {
+    // All that remain are the arguments of the operator that comes first, by their names.
+    const Operator* inner = args.size() == 1 ? operator_in(args[0]) : nullptr;
+    if (!inner) return refuse("it takes an operator, and that operator's arguments by name");
+    std::optional<ValueList> rest = place_arguments(*inner, {}, kwargs, why);
+    if (!rest) return std::nullopt;
+    return ValueList{args[0], Value::list(std::move(*rest))};
+  }
   if (info.schema.is_vararg && args.size() + 1 >= positional) {
     // The last argument of the schema is the list of all that remain.
     ValueList rest(args.begin() + static_cast<ptrdiff_t>(positional - 1), args.end());

@@ -1,5 +1,7 @@
 #include "weft/passes/verify.h"
 
+#include <unordered_set>
+
 #include "weft/base/error.h"
 #include "weft/ops/overloads.h"
 
@@ -36,26 +38,37 @@ void check_captured(const Graph& graph) {
   }
 }
 
+// Whether an operator that writes only gives its target the values, sizes or memory of another tensor.
+bool hands_over(const Operator& op) {
+  return op.has(Traits::kCrossesDevices | Traits::kGeometry) || op.functional().info().is_view;
+}
+
 // Writes of results into inputs, which end a functional graph, are all that may write.
 void check_functional(const Graph& graph) {
   const Node* writer = nullptr;
+  std::unordered_set<const Node*> inputs;  // and what writes to them give, which is them again
   for (const Node& node : graph) {
     const Operator* op = node.target().op();
     if (node.kind() == NodeKind::kOutput) break;
     require(!node.target().is_missing(),
             "verify: '{}' calls {}, which weft does not have, and which may write: {}; define it first",
             node.name(), node.target().operator_name(), node.line());
-    const bool writes = node.writes_in_place();
+    if (node.kind() == NodeKind::kPlaceholder) inputs.insert(&node);
+    // A storage that is emptied, or filled again, changes as much as one that is written to.
+    const bool writes =
+        node.writes_in_place() || (op && op->has(Traits::kGeometry) && op->has(Traits::kEffectful));
     const Node* target = writes && !node.args().empty() ? node_in(node.args()[0]) : nullptr;
-    bool is_copy_back =
-        target && target->kind() == NodeKind::kPlaceholder && op && op->has(Traits::kCrossesDevices);
+    const bool is_copy_back = target && inputs.contains(target) && op && hands_over(*op);
     require(!writes || is_copy_back, "verify: '{}' writes in place, which a functional graph must not: {}",
             node.name(), node.line());
-    if (is_copy_back) writer = &node;
-    else
-      require(!writer || node.kind() == NodeKind::kGetAttr || node.is_impure() == false,
+    if (is_copy_back) {
+      writer = &node;
+      inputs.insert(&node);
+    } else {
+      require(!writer || node.kind() == NodeKind::kGetAttr || !node.is_impure(),
               "verify: '{}' comes after '{}', which writes to an input", node.name(),
               writer ? writer->name() : "");
+    }
   }
 }
 

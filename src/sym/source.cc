@@ -9,12 +9,12 @@ namespace weft::sym {
 namespace {
 
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_decimal(char c) { return c >= '0' && c <= '9'; }
 
 // Takes an identifier from the front of `text`; empty when it has none.
 std::string_view take_name(std::string_view& text) {
   size_t length = 0;
-  while (length < text.size() && (is_name_start(text[length]) || (length > 0 && is_digit(text[length]))))
+  while (length < text.size() && (is_name_start(text[length]) || (length > 0 && is_decimal(text[length]))))
     ++length;
   std::string_view name = text.substr(0, length);
   text.remove_prefix(length);
@@ -32,7 +32,7 @@ std::string_view take_step(std::string_view& text) {
     end = text.find("']");
     end = end == std::string_view::npos ? 0 : end + 2;
   } else if (text.starts_with('[')) {
-    for (end = 1; end < text.size() && is_digit(text[end]);) ++end;
+    for (end = 1; end < text.size() && is_decimal(text[end]);) ++end;
     end = end > 1 && text.substr(end).starts_with(']') ? end + 1 : 0;
   }
   std::string_view step = text.substr(0, end);

@@ -3,8 +3,11 @@
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
+#include "weft/func/func.h"
+#include "weft/nn/functional_call.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/optim.h"
+#include "weft/ops/fake.h"
 
 namespace weft {
 namespace {
@@ -210,6 +213,30 @@ TEST(EmbeddingTest, LooksUpRowsAndSparesThePadding) {
   EXPECT_EQ(values(table.weight.grad().select(1, 0)), (std::vector<double>{2, 0, 1, 0}));
   EXPECT_ERROR(nn::Embedding(4, 3, {.padding_idx = 4}), "padding_idx 4 must be within the 4 rows");
   EXPECT_ERROR(table(vec({4}).to(kInt64)), "out of range");
+}
+
+TEST(Module, ConvertedWithoutDataHasNone) {
+  nn::Linear layer(3, 2);
+  const Tensor input = shape_only(ramp({5, 3}));
+  {
+    FakeMode fake({.allow_real_inputs = true});
+    layer.to(kFloat64);
+    EXPECT_EQ(describe(layer(input)).str(), "f64[5, 2]");
+  }
+  EXPECT_TRUE(is_fake(layer.weight));
+  EXPECT_TRUE(layer.weight.requires_grad());
+  EXPECT_EQ(describe(layer(input)).str(), "f64[5, 2]");
+  EXPECT_ERROR(layer.weight.raw_data(), "it stands for a tensor without memory");
+}
+
+TEST(Module, IsNotConvertedInsideOfATransform) {
+  nn::Linear layer(3, 2);
+  auto f = [&](const Tensor& w) {
+    nn::Substitution inside(layer, {{"weight", w}});
+    layer.to(kFloat64);
+    return w * 1;
+  };
+  EXPECT_ERROR(func::vmap(f)(ones({4, 2, 3})), "convert the module outside of the transform");
 }
 
 }  // namespace

@@ -133,8 +133,12 @@ class TensorImpl final : public RefCounted, public Pooled {
   bool is_non_overlapping_and_dense() const;
 
   const Ref<Storage>& storage() const noexcept { return storage_; }
-  void* data() const noexcept {
-    return static_cast<char*>(storage_->data()) + offset_.plain() * item_size(dtype_);
+  // An error for elements that are nowhere: of a tensor without memory, or whose storage was emptied.
+  void* data() const {
+    char* const start = static_cast<char*>(storage_->data());
+    if (!start) [[unlikely]]
+      refuse_missing_data();
+    return start + offset_.plain() * item_size(dtype_);
   }
 
   uint32_t version() const noexcept { return own_version_ ? *own_version_ : storage_->version(); }
@@ -144,6 +148,7 @@ class TensorImpl final : public RefCounted, public Pooled {
   }
   // From now on writes through this tensor are counted apart from its storage's (`.data`).
   void detach_version() { own_version_ = version(); }
+  bool has_own_version() const noexcept { return own_version_.has_value(); }
 
   // A number that no other tensor of the process ever had or will have; given out on first use.
   uint64_t serial() const;
@@ -164,6 +169,7 @@ class TensorImpl final : public RefCounted, public Pooled {
   friend struct ViewStep;
   enum LayoutBits : uint8_t { kContiguousKnown = 1, kContiguous = 2 };
   bool decide_contiguous() const;
+  void refuse_missing_data() const;
   void note_symbolic();
   // Whether a span of sizes or strides is part of this tensor's own.
   bool looks_inside(SymIntSpan list) const noexcept;

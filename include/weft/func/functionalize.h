@@ -42,12 +42,45 @@ bool is_functional(const Tensor& tensor);
 // What a functional tensor is now: every write to its memory is in it. An error for other tensors.
 Tensor from_functional(const Tensor& tensor);
 
-// What happened to a functional tensor since it was made.
+// What happened to a functional tensor, and to its memory through any alias, since it was made.
 struct FunctionalChanges {
-  int64_t writes = 0;  // to its memory, through any alias
-  int64_t writes_under_no_grad = 0;
-  bool metadata = false;  // sizes or strides, by an in-place view (`t_`, `unsqueeze_`)
+  // Of the memory: how often it got another value by a write, and how many of these writes autograd did not
+  // follow.
+  int64_t writes = 0;
+  int64_t writes_under_no_grad = 0;  // in inference mode too
+  int64_t writes_in_inference_mode = 0;
+  int64_t writes_to_detached = 0;           // through an alias made by `detach`
+  int64_t writes_hidden_from_autograd = 0;  // through `.data`, or marked so: no version counts them
+  uint64_t generation = 0;                  // how often it got another value at all
+  bool frozen = false;                      // nobody may write to it
+  bool resized = false;                     // has other sizes than it began with (`resize_`)
+  int64_t storage_resizes = 0;              // emptied or filled again (`resize_storage_bytes_`)
+  SymInt storage_bytes_before, storage_bytes;
+  // Of the tensor itself.
+  bool metadata = false;  // other sizes, strides or memory, by an in-place view (`t_`) or one of these
+  bool storage_replaced = false;  // looks at other memory (`set_`)
+
+  // The questions of AOT autograd, in PyTorch's words. The ones about all mutations are true for none.
+  bool has_data_mutation() const { return writes > 0; }
+  bool has_metadata_mutation() const { return metadata; }
+  bool was_storage_changed() const { return storage_replaced; }
+  bool was_storage_resized() const { return storage_resizes > 0; }
+  // Neither history nor version of the tensor know of a write.
+  bool are_all_mutations_hidden_from_autograd() const { return writes <= writes_hidden_from_autograd; }
+  bool are_all_mutations_under_no_grad_or_inference_mode() const {
+    return writes <= writes_under_no_grad + writes_hidden_from_autograd;
+  }
+  // No write has become part of a history: writing the tensor back may not either.
+  bool are_all_mutations_untracked() const {
+    return writes <= writes_under_no_grad + writes_to_detached + writes_hidden_from_autograd;
+  }
 };
 FunctionalChanges functional_changes(const Tensor& tensor);
+
+// From now on a write to the tensor's memory is an error.
+void freeze_functional(const Tensor& tensor);
+// The last write to the tensor's memory is one that autograd must not hear of: it came from a kernel that is
+// not an operator.
+void mark_mutation_hidden_from_autograd(const Tensor& tensor);
 
 }  // namespace weft::func

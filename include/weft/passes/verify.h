@@ -8,7 +8,7 @@ namespace weft {
 enum class Stage : uint8_t {
   kAny,         // a graph: order, users, names, targets with arguments that fit their schemas
   kCaptured,    // and one output, placeholders first
-  kFunctional,  // and no operator that writes; only the last ones may copy into inputs
+  kFunctional,  // and no operator that writes; only the last ones may hand results, or their sizes, to inputs
 };
 
 // An error that says what does not hold, and at which node. Looks into nested graphs too.

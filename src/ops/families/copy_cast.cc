@@ -56,8 +56,10 @@ TensorSpec copy_meta(const Tensor& self, const Tensor& src, bool) {
   return preserved_copy_spec(self);
 }
 Tensor copy_kernel(const Tensor& self, const Tensor& src, bool wait) {
-  copy_meta(self, src, wait);
-  Tensor out = preserved_copy(self);
+  const TensorSpec spec = copy_meta(self, src, wait);
+  // A storage that was emptied is filled by such a copy: there is nothing to keep of it.
+  const bool is_emptied = self.storage()->has_memory() && self.storage()->bytes() == 0;
+  Tensor out = is_emptied ? allocate(TensorSpec(spec)) : preserved_copy(self);
   copy_values(out, src);
   return out;
 }

@@ -13,6 +13,10 @@ void grow(const Tensor& self, SymIntSpan sizes, SymIntSpan strides) {
   if (bytes > self.storage()->bytes()) self.storage()->resize(bytes);
 }
 
+size_t needed_bytes(const Tensor& self) {
+  return reached_bytes(self.sizes(), self.strides(), self.storage_offset(), self.dtype());
+}
+
 SymInts resized_strides(const Tensor& self, SymIntSpan size, Format format) {
   MemoryFormat wanted = format.value_or(MemoryFormat::kContiguous);
   require(wanted != MemoryFormat::kPreserve, "resize_: unsupported memory format preserve_format");
@@ -84,6 +88,26 @@ TensorSpec set_placed_meta(const Tensor& self, const Tensor&, const SymInt&, Sym
   return contiguous_spec(size, self.dtype(), self.device());
 }
 
+// The memory of a tensor is given up and taken again, while the tensor stays what it is: no element of it may
+// be read in between, and none has a defined value after.
+void resize_storage_bytes(const Tensor& variable, const SymInt& new_size) {
+  Storage& storage = *variable.storage();
+  if (new_size.is_symbolic()) {
+    require(!storage.has_memory(), "resize_storage_bytes_: the new size {} is symbolic, but {} has memory",
+            new_size.to_string(), describe(variable));
+    return;
+  }
+  const int64_t bytes = new_size.plain();
+  require(bytes >= 0, "resize_storage_bytes_: the new size is negative: {}", bytes);
+  const bool is_plain = !variable.is_symbolic();
+  const auto wanted = static_cast<size_t>(bytes);
+  require(bytes == 0 || !is_plain || wanted >= std::max(needed_bytes(variable), storage.bytes()),
+          "resize_storage_bytes_: a storage is emptied or has room for all that looks at it; {} with a "
+          "storage of {} bytes cannot have one of {}",
+          describe(variable), storage.bytes(), bytes);
+  storage.resize(wanted);
+}
+
 constexpr Traits kGeometry = Traits::kGeometry | Traits::kNotDifferentiable | Traits::kNotBatchable;
 
 }  // namespace
@@ -130,6 +154,15 @@ WEFT_OPERATOR(set_source_tensor_storage_offset) = {
     .meta = function<&set_placed_meta>(),
     .kernel = {.functional = function<&set_placed>()},
     .samples = [] { return Samples{{"part", {f64({2}), f64({6}), 1, ints({2, 2}), ints({2, 1})}}}; },
+};
+
+// As in PyTorch the schema names no write: no element changes, and the version stays what it is.
+WEFT_OPERATOR(resize_storage_bytes) = {
+    .schema = "inductor::resize_storage_bytes_(Tensor variable, SymInt new_size) -> ()",
+    .traits = kGeometry | Traits::kEffectful,
+    .meta = function<&resize_storage_bytes>(),
+    .kernel = {.functional = function<&resize_storage_bytes>()},
+    .samples = [] { return Samples{{"larger", {f64({2, 3}), 1024}}, {"of_nothing", {f64({0}), 64}}}; },
 };
 
 }  // namespace weft::ops

@@ -8,12 +8,18 @@
 
 namespace weft {
 
+// The number that an expression is.
+Value symbolic_value(const sym::Expr* expr);
+
 // Symbolic numbers of a capture as nodes. A number is known by its expression; where its symbol is the size
 // of a tensor, the node that reads it is made when somebody first needs it.
 class SizeNodes {
  public:
-  explicit SizeNodes(Graph& graph) : graph_(graph) {}
+  enum class Notes : uint8_t { kNothing, kValues };
+  // With kValues the nodes that it makes say what they give (`meta().value`).
+  explicit SizeNodes(Graph& graph, Notes notes = Notes::kNothing) : graph_(graph), notes_(notes) {}
 
+  bool has(const sym::Expr* expr) const { return nodes_.contains(expr); }
   // The value of this expression is what the node gives.
   void define(const sym::Expr* expr, Node& node) { nodes_[expr] = &node; }
   // Sizes, strides and the offset of the tensor that are symbols met for the first time can be read off it.
@@ -57,6 +63,7 @@ class SizeNodes {
   Value call(std::string_view function, ValueList args);
 
   Graph& graph_;
+  Notes notes_;
   std::unordered_map<const sym::Expr*, Node*> nodes_;
   std::unordered_map<const sym::Expr*, Source> sources_;
   std::unordered_map<const Node*, Node*> changes_;  // the first of each

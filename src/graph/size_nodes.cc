@@ -1,4 +1,4 @@
-#include "capture/size_nodes.h"
+#include "graph/size_nodes.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,6 +7,18 @@
 #include "weft/sym/shape_env.h"
 
 namespace weft {
+
+Value symbolic_value(const sym::Expr* expr) {
+  switch (expr->type()) {
+    case sym::Type::kInt:
+      return SymInt::from_expr(expr);
+    case sym::Type::kBool:
+      return SymBool::from_expr(expr);
+    case sym::Type::kFloat:
+      return SymFloat::from_expr(expr);
+  }
+  __builtin_unreachable();
+}
 
 void SizeNodes::offer(const Tensor& tensor, Node& node) {
   if (!tensor.is_symbolic()) return;
@@ -77,6 +89,7 @@ Value SizeNodes::node_for(const sym::Expr* expr) {
   auto known = nodes_.find(expr);
   if (known != nodes_.end()) return value_of(*known->second);
   Node& made = make(expr);
+  if (notes_ == Notes::kValues) made.meta().value = symbolic_value(expr);
   nodes_.emplace(expr, &made);
   return value_of(made);
 }
