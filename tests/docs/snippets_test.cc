@@ -100,7 +100,7 @@ TEST(GraphPage, GivenRandomNumbers) {
   })(ones({8}));
   Graph again_dropped;
   Node& saved = again_dropped.placeholder("x");
-  Node& mask = again_dropped.node_copy(*forward.graph().find("native_dropout"), [&](Node&) { return value_of(saved); });
+  Node& mask = again_dropped.node_copy(*forward.graph().find("native_dropout"), [&](Node& /* x */) { return value_of(saved); });
   again_dropped.output(value_of(mask));
   RunResult dropped = forward.run({ones({8})});
   Value same_mask = GraphModule(std::move(again_dropped)).run({ones({8})}, {.random = dropped.random}).value;

@@ -108,6 +108,19 @@ TEST(DeepCopy, NestedModulesHaveTensorsOfTheirOwn) {
   expect_trains_alone(copy, net, randn({4, 3}));
 }
 
+TEST(DeepCopy, AModuleWhoseClassIsNotKnownIsCopied) {
+  DeepNet net;
+  const nn::Module& model = net;
+  nn::Module copy = nn::deep_copy(model);
+  expect_own_tensors(copy, net);
+  auto call = [](const nn::Module& module) {
+    return callable_in(module.find("middle"))->call(ValueList{ones({2, 3})}).to_tensor().detach();
+  };
+  expect_equal(call(copy), call(net));
+  EXPECT_EQ(net.find("middle.1.num_batches_tracked").to_tensor().item().to_int(), 1);
+  EXPECT_EQ(copy.find("middle.1.num_batches_tracked").to_tensor().item().to_int(), 1);
+}
+
 TEST(DeepCopy, OtherMembersAreCopiedAsCppCopiesThem) {
   DeepScale scale(2);
   scale.calls = 7;
@@ -214,6 +227,7 @@ TEST(DeepCopy, HooksComeAlong) {
   EXPECT_EQ(calls, 1);
   fc(ones({2}));
   EXPECT_EQ(calls, 2);
+  fc.remove_hook(id);  // it keeps the module that keeps it
 }
 
 TEST(DeepCopy, GradientsStayBehind) {

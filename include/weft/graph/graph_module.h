@@ -68,8 +68,7 @@ class GraphModule : public nn::Module {
   // Drops what the graph does not name.
   void delete_unused_attributes() const;
   // Copies from `from` what the graph names and is not here, under the same paths. Modules of C++ and graphs
-  // that call them are shared, since their code keeps its own tensors. An error for a path that leads
-  // nowhere.
+  // that call them are shared. An error for a path that leads nowhere.
   void copy_attributes(const nn::Module& from) const;
   // False for a module made by `over`, whose tensors and modules are somebody else's.
   bool owns_attributes() const noexcept;

@@ -108,7 +108,6 @@ struct InArena {
 struct NodeMeta : InArena {
   Value value;               // the result, as `noted_form` gives it
   std::optional<Type> type;  // what the program declares it to be
-  std::string spelling;      // of the type, where a text had another one than its `annotation`
   std::string source;        // where in the program the call was made
   // The same, as it was noted: names and lines are found when somebody asks `Node::source`.
   std::shared_ptr<const StackTrace> trace;

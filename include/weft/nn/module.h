@@ -142,13 +142,14 @@ class ErasedModule final : public ModuleCallable {
   using Callable::call;
   Value call(Args given) override {
     auto run = [&](auto&&... args) { return (*module_)(std::forward<decltype(args)>(args)...); };
-    return call_with<R, Argument<A>...>(run, argument_names()->bind(given));
+    return call_with<R, Argument<A>...>(run, names_.bind(given));
   }
-  const ArgumentNames* argument_names() const override { return &ArgumentNames::of(M::argument_names()); }
+  const ArgumentNames* argument_names() const override { return &names_; }
   Ref<Callable> copy() const override { return make_ref<ErasedModule>(module_); }
 
  private:
   Kept<M> module_;
+  const ArgumentNames& names_ = ArgumentNames::of(M::argument_names());
 };
 
 template <typename M, typename R, typename... A>
