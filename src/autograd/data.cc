@@ -27,6 +27,8 @@ Ref<TensorBox> untracked_box(const Tensor& tensor) {
 Tensor untracked_data(const Tensor& tensor) {
   require(tensor.defined(), "untracked_data: the tensor is undefined");
   const TensorImpl& impl = *tensor.impl();
+  // A tensor that is only a name in a graph has neither memory nor value: what it gives is a call there.
+  if (impl.flags() & layer::kRecorderUpper) return tensor.detach();
   Tensor data = alias_with(tensor, impl.sizes(), impl.strides(), impl.storage_offset());
   data.impl()->detach_version();
   if (!impl.box) return data;
