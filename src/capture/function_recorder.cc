@@ -79,10 +79,34 @@ void FunctionRecorder::run(const ValueFunction& function) {
     RecorderScope recording(*this, Position::kUpper);
     LiteralScope literals(*this);
     LevelEntry entry(make_ref<FunctionLevel>(*this));
+    skip_assertions();
     result = function(leaves_);
+    write_assertions();
   }
   graph().output(as_nodes(result));
   results_ = without_data(result).elements();
+}
+
+namespace {
+
+const ShapeEnv* current_env() {
+  const FakeMode* mode = FakeMode::current();
+  return mode ? mode->options().shape_env.get() : nullptr;
+}
+
+}  // namespace
+
+void FunctionRecorder::skip_assertions() {
+  if (const ShapeEnv* env = current_env()) seen_assertions_ = env->runtime_asserts().size();
+}
+
+// What the code checks of sizes that come from data is no call of an operator, and would be lost.
+void FunctionRecorder::write_assertions() {
+  const ShapeEnv* env = current_env();
+  while (env && seen_assertions_ < env->runtime_asserts().size()) {
+    const sym::Guard& assertion = env->runtime_asserts()[seen_assertions_++];
+    graph().call_function("aten::_assert_scalar", {as_nodes(assertion.as_bool()), assertion.message});
+  }
 }
 
 Value FunctionRecorder::without_data(const Value& value) const {
@@ -118,6 +142,7 @@ bool functions_draw(const Operator& op, Args args) {
 }  // namespace
 
 Value FunctionRecorder::record(const Level& level, const Operator& op, Args args) {
+  write_assertions();
   ValueList cast;
   if (casts_now()) {
     // The graph has the casts: when it runs, the region of the program that makes them has ended.
@@ -141,6 +166,7 @@ Value FunctionRecorder::record(const Level& level, const Operator& op, Args args
     MaskScope no_casts(~layer::kAutocast);
     result = dispatch::redispatch(op, below);
   }
+  skip_assertions();  // those that the operator made, it makes again
   Node& node = add_call(op, nodes, result);
   random().after(op, below, result, random_offset, node);
   if (functions_draw(op, args)) {
@@ -229,26 +255,25 @@ GraphModule FunctionRecorder::finish(const ValueList& closed_over) {
 
 namespace {
 
-thread_local int capture_depth = 0;
+// The recorder of the function that this thread is inside of; null for none.
+thread_local FunctionRecorder* innermost_function = nullptr;
 
-struct CaptureDepth {
-  CaptureDepth() { ++capture_depth; }
-  ~CaptureDepth() { --capture_depth; }
-  CaptureDepth(const CaptureDepth&) = delete;
-  static bool is_outermost() { return capture_depth == 1; }
+struct InsideScope {
+  explicit InsideScope(FunctionRecorder& recorder) : outer(std::exchange(innermost_function, &recorder)) {}
+  ~InsideScope() { innermost_function = outer; }
+  InsideScope(const InsideScope&) = delete;
+  FunctionRecorder* outer;
 };
 
 }  // namespace
 
 CapturedFunctions capture_functions(std::span<const ValueFunction> functions, const ValueList& leaves,
                                     size_t varying, ResultCheck check) {
-  const CaptureDepth depth;
   std::optional<FakeMode> fake;
   std::optional<sym::Trial> trial;
   if (!FakeMode::current()) fake.emplace(make_ref<FakeConverter>(ShapeEnv::create()), true);
   // Functions that run inside of others use the results of these: all are forgotten together.
-  else if (const Ref<ShapeEnv>& env = FakeMode::current()->options().shape_env;
-           env && CaptureDepth::is_outermost())
+  else if (const Ref<ShapeEnv>& env = FakeMode::current()->options().shape_env; env && !innermost_function)
     trial.emplace(*env);
 
   const auto split = leaves.begin() + static_cast<ptrdiff_t>(varying);
@@ -258,7 +283,10 @@ CapturedFunctions capture_functions(std::span<const ValueFunction> functions, co
   CapturedFunctions captured;
   for (const ValueFunction& function : functions) {
     recorders.push_back(std::make_unique<FunctionRecorder>(given));
-    recorders.back()->run(function);
+    {
+      InsideScope inside(*recorders.back());
+      recorders.back()->run(function);
+    }
     for (const Value& value : recorders.back()->closed_over()) {
       const bool is_there = std::any_of(captured.closed_over.begin(), captured.closed_over.end(),
                                         [&](const Value& other) { return is_same_value(other, value); });
@@ -271,6 +299,7 @@ CapturedFunctions capture_functions(std::span<const ValueFunction> functions, co
                                   recorder->results()});
   check(captured.functions);
   if (trial) trial->keep_conditions();
+  if (innermost_function) innermost_function->skip_assertions();
   return captured;
 }
 

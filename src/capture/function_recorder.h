@@ -25,6 +25,8 @@ class FunctionRecorder final : public GraphWriter, public Recorder, public Liter
   // The graph as a function of the leaves and of `closed_over`, in which this recorder's own are.
   GraphModule finish(const ValueList& closed_over);
 
+  // Assertions that were noted until now are none of the function's own code.
+  void skip_assertions();
   // A call of the function's code.
   Value record(const Level& level, const Operator& op, Args args);
   Value handle(const Operator&, Args args, FunctionRef<Value(Args)> run) override { return run(args); }
@@ -40,12 +42,14 @@ class FunctionRecorder final : public GraphWriter, public Recorder, public Liter
   void annotate(Node& node, const Value& result) override;
   Node& add_closed_over(const Value& value, const Value& without_data);
   Value without_data(const Value& value) const;
+  void write_assertions();
 
   ValueList leaves_, results_;
   std::vector<ClosedOver> closed_over_;
   FakeConverter converter_;
   std::unordered_map<uint64_t, Tensor> fakes_;  // of what it closes over, by serial number
   const Recorder* around_;                      // of the program that the function is part of
+  size_t seen_assertions_ = 0;
 };
 
 }  // namespace weft
