@@ -71,6 +71,9 @@ constexpr Function function() {
 struct KernelSet {
   Function functional, inplace, out;
   bool out_type_is_exact = false;  // an out= tensor of another type is refused, not converted to
+  // The out= form cannot write into given memory: it makes its own result and copies that. Other out= forms
+  // write into a target that has the result's type and layout and shares no memory with the arguments.
+  bool out_copies = false;
 };
 
 // --- derivatives -----------------------------------------------------------------------------------------

@@ -87,10 +87,14 @@ const Tensor& copy_inplace(const Tensor& self, const Tensor& src, bool wait) {
 }
 const Tensor& copy_out_kernel(const Tensor& self, const Tensor& src, bool wait, const Tensor& out) {
   check_no_internal_overlap(out);
-  Tensor result = copy_kernel(self, src, wait);
-  check_out_type(OutType::kExact, {result.dtype(), result.device(), {}, {}}, out);
-  prepare_out(contiguous_spec(result.sizes(), result.dtype(), result.device()), out);
-  copy_values(out, result);
+  copy_meta(self, src, wait);
+  const TensorSpec spec = contiguous_spec(self.sizes(), self.dtype(), self.device());
+  check_out_type(OutType::kExact, spec, out);
+  // Memory that is read is not resized before.
+  const bool is_read = out.storage() == src.storage();
+  const Tensor from = is_read ? copy_kernel(self, src, wait) : src;
+  prepare_out(spec, out);
+  run_call(copy_lower(self, from, wait), out, self, from);
   return out;
 }
 

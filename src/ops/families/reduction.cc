@@ -172,9 +172,10 @@ struct Truth {
     check_no_internal_overlap(out);
     prepare_out(spec, out);
     check_overlap(out, self);
-    Tensor result = allocate(spec);  // the input may lie in the same memory
+    const bool is_apart = out.storage() != self.storage();
+    Tensor result = is_apart ? out : allocate(spec);
     run_call(dims_lower(self, dim, keepdim), self, {&result});
-    copy_values(out, result);
+    if (!is_apart) copy_values(out, result);
     return out;
   }
   static const Tensor& out(const Tensor& self, const Tensor& out) { return dims_out(self, {}, false, out); }

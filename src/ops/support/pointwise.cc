@@ -94,16 +94,16 @@ void require_divisors(const cpu::PointwiseKernel& kernel, DType compute, const T
 
 }  // namespace
 
-void run_special(const PointwiseCall& call, const Tensor& out, std::span<const Tensor* const> inputs) {
-  const cpu::PointwiseKernel& kernel = *call.kernel;
+void run_special(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
+                 std::span<const Tensor* const> inputs, std::span<const cpu::ParamValue> params) {
   if (kernel.role == cpu::KernelRole::kCopies) return copy_values(out, *inputs[0]);
-  if (kernel.role == cpu::KernelRole::kFills) return fill_values(out, call.params[0].integer);
-  if (is_integral(call.compute) && out.plain_numel() > 0) {
+  if (kernel.role == cpu::KernelRole::kFills) return fill_values(out, params[0].integer);
+  if (is_integral(compute) && out.plain_numel() > 0) {
     bool overwrites = false;
     for (const Tensor* input : inputs) overwrites |= out.storage() == input->storage();
-    if (overwrites) require_divisors(kernel, call.compute, *inputs.back());
+    if (overwrites) require_divisors(kernel, compute, *inputs.back());
   }
-  run_pointwise(kernel, call.compute, out, inputs, {call.params, call.param_count});
+  run_pointwise(kernel, compute, out, inputs, params);
 }
 
 cpu::ParamValue param_of(const Scalar& number, DType compute) {

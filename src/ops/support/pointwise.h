@@ -21,12 +21,15 @@ inline void run_pointwise(const cpu::PointwiseKernel& kernel, DType compute, con
 }
 // Computes what a call was lowered to. Where integers are written over what is divided, the divisors are
 // looked at before: an error leaves everything as it was.
-void run_special(const PointwiseCall& call, const Tensor& out, std::span<const Tensor* const> inputs);
+void run_special(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
+                 std::span<const Tensor* const> inputs, std::span<const cpu::ParamValue> params);
 inline void run_lowered(const PointwiseCall& call, const Tensor& out, std::span<const Tensor* const> inputs) {
-  const cpu::PointwiseKernel& kernel = *call.kernel;
-  if (kernel.role != cpu::KernelRole::kPlain) [[unlikely]]
-    return run_special(call, out, inputs);
-  run_pointwise(kernel, call.compute, out, inputs, {call.params, call.param_count});
+  // A call without parameters need not be in memory.
+  std::span<const cpu::ParamValue> params;
+  if (call.param_count > 0) params = {call.params, call.param_count};
+  if (call.kernel->role == cpu::KernelRole::kPlain) [[likely]]
+    run_pointwise(*call.kernel, call.compute, out, inputs, params);
+  else run_special(*call.kernel, call.compute, out, inputs, params);
 }
 // A number as a kernel of this type takes it; an error where the type cannot hold it.
 cpu::ParamValue param_of(const Scalar& number, DType compute);
@@ -100,13 +103,6 @@ constexpr KernelSet lowered() {
 template <auto meta, auto lower, Elements elements = Elements::kDistinct>
 constexpr KernelSet lowered_exact() {
   return lowered<meta, lower, OutType::kExact, elements>();
-}
-
-// The forms `set` with a functional form that lowers a call once, for its result and for its kernel.
-template <auto fn>
-constexpr KernelSet with_functional(KernelSet set) {
-  set.functional = function<fn>();
-  return set;
 }
 
 // An error in PyTorch's words where the kernel does not exist for the type.
