@@ -48,9 +48,10 @@ struct PointwiseCall {
   uint8_t param_count = 0;
   uint8_t symbolic_params = 0;  // a bit for each whose value only a run can tell: `params` does not have it
   CallInputs inputs;            // which arguments are operands
-  uint8_t
-      param_arguments[cpu::kMaxParams];  // which are parameters; kNoArgument for a constant of the operator
-  cpu::ParamValue params[cpu::kMaxParams];  // become numbers of cpu::param_dtype(compute)
+  // Which arguments are uniform parameters, kNoArgument for a constant of the operator, and their values,
+  // which become numbers of cpu::param_dtype(compute).
+  uint8_t param_arguments[cpu::kMaxParams];
+  cpu::ParamValue params[cpu::kMaxParams];
 
   PointwiseCall(const cpu::PointwiseKernel& kernel, DType compute, CallInputs inputs)
       : kernel(&kernel), compute(compute), inputs(inputs) {}

@@ -13,6 +13,7 @@
 #include "support/expect_error.h"
 #include "table_support.h"
 #include "weft/ops/fake.h"
+#include "weft/ops/operators.h"
 
 namespace weft::table {
 namespace {
