@@ -76,6 +76,27 @@ PreparedOut::~PreparedOut() {
     out_.impl()->set_geometry(before_->sizes, before_->strides, out_.storage_offset());
 }
 
+OutMemory::OutMemory(const TensorSpec& spec, const Tensor& target, bool is_shared) : target_(target) {
+  check_out(spec, target);
+  if (!is_shared && spec.dtype == target.dtype()) {
+    prepared_.emplace(spec, target);
+    if (same_sizes(target.strides(), spec.strides)) return;
+  }
+  own_ = allocate(spec);
+}
+void OutMemory::finish() {
+  if (!own_.defined()) return;
+  if (!prepared_)
+    prepare_out({own_.dtype(), own_.device(), SymInts(own_.sizes()), SymInts(own_.strides())}, target_);
+  copy_values(target_, own_);
+}
+
+bool shares_with_another(const Tensor& target, std::span<const Tensor* const> targets) {
+  int sharers = 0;
+  for (const Tensor* other : targets) sharers += other->defined() && other->storage() == target.storage();
+  return sharers > 1;
+}
+
 void check_out_type(OutType rule, const TensorSpec& spec, const Tensor& out) {
   require(rule == OutType::kConverted || spec.dtype == out.dtype(),
           "Expected out tensor to have dtype {}, but got {} instead", dtype_name(spec.dtype),

@@ -31,6 +31,21 @@ class PreparedOut {
   std::optional<Geometry> before_;  // where it was resized
   int errors_;
 };
+// The memory into which a kernel writes one of several results: that of the out= tensor where it has the
+// result's type and layout and nothing else that the call uses, or else memory that `finish` copies into it.
+class OutMemory {
+ public:
+  OutMemory(const TensorSpec& spec, const Tensor& target, bool is_shared);
+  const Tensor& get() const { return own_.defined() ? own_ : target_; }
+  void finish();
+
+ private:
+  const Tensor& target_;
+  Tensor own_;
+  std::optional<PreparedOut> prepared_;
+};
+// Whether the target, which is one of these, has its memory with another of them.
+bool shares_with_another(const Tensor& target, std::span<const Tensor* const> targets);
 // Whether an out= tensor may have another type than the result, which is then converted.
 enum class OutType : uint8_t { kConverted, kExact };
 void check_out_type(OutType rule, const TensorSpec& spec, const Tensor& out);
@@ -159,7 +174,15 @@ struct Forms<meta, into, aliasing_is_safe, out_type, elements, TensorSpec (*)(A.
 template <typename S>
 using TensorOf = Tensor;
 
-// Several results.
+// What of a result that may not be asked for.
+inline const TensorSpec* asked(const TensorSpec& spec) { return &spec; }
+inline const TensorSpec* asked(const std::optional<TensorSpec>& spec) { return spec ? &*spec : nullptr; }
+template <typename S>
+Tensor made(const S& spec) {
+  return asked(spec) ? allocate(*asked(spec)) : Tensor();
+}
+
+// Several results. One that was not asked for is undefined, and its target stays as it is.
 template <auto meta, auto into, bool aliasing_is_safe, OutType out_type, Elements elements, typename... S,
           typename... A>
 struct Forms<meta, into, aliasing_is_safe, out_type, elements, std::tuple<S...> (*)(A...)> {
@@ -167,24 +190,38 @@ struct Forms<meta, into, aliasing_is_safe, out_type, elements, std::tuple<S...> 
   static Results functional(A... args) {
     return std::apply(
         [&](const S&... specs) {
-          Results results(allocate(specs)...);
+          Results results(made(specs)...);
           std::apply([&](const auto&... r) { into(args..., r...); }, results);
           return results;
         },
         meta(args...));
   }
   static Results out(A... args, const TensorOf<S>&... targets) {
-    (check_no_internal_overlap(targets), ...);
-    std::apply([&](const S&... specs) { (check_out_type(out_type, specs, targets), ...); }, meta(args...));
-    Results results = functional(args...);
-    std::apply(
-        [&](const auto&... r) {
-          ((prepare_out(TensorSpec{r.dtype(), r.device(), SymInts(r.sizes()), SymInts(r.strides())}, targets),
-            copy_values(targets, r)),
-           ...);
-        },
-        results);
+    const std::tuple<S...> specs = meta(args...);
+    const Tensor* const all[] = {&targets...};
+    std::apply([&](const S&... spec) { (check(spec, targets), ...); }, specs);
+    std::array<std::optional<OutMemory>, sizeof...(S)> memory;
+    size_t next = 0;
+    auto choose = [&](const TensorSpec* spec, const Tensor& target) {
+      const bool is_read = (shares_memory(target, args) || ...);
+      if (spec) memory[next].emplace(*spec, target, is_read || shares_with_another(target, all));
+      ++next;
+    };
+    std::apply([&](const S&... spec) { (choose(asked(spec), targets), ...); }, specs);
+    const Tensor none;
+    [&]<size_t... i>(std::index_sequence<i...>) {
+      into(args..., (memory[i] ? memory[i]->get() : none)...);
+    }(std::index_sequence_for<S...>{});
+    for (std::optional<OutMemory>& one : memory)
+      if (one) one->finish();
     return Results(targets...);
+  }
+  static void check(const TensorSpec& spec, const Tensor& target) {
+    check_no_internal_overlap(target);
+    check_out_type(out_type, spec, target);
+  }
+  static void check(const std::optional<TensorSpec>& spec, const Tensor& target) {
+    if (spec) check(*spec, target);
   }
   static constexpr KernelSet set() {
     return {.functional = function<functional>(),
@@ -220,33 +257,12 @@ struct Copied<fn, out_type, Tensor (*)(A...)> {
   static constexpr KernelSet set() {
     KernelSet forms{.functional = function<fn>(),
                     .out = function<out>(),
-                    .out_type_is_exact = out_type == OutType::kExact};
+                    .out_type_is_exact = out_type == OutType::kExact,
+                    .out_copies = true};
     if constexpr (sizeof...(A) > 0)
       if constexpr (std::same_as<std::remove_cvref_t<std::tuple_element_t<0, std::tuple<A...>>>, Tensor>)
         forms.inplace = function<inplace>();
     return forms;
-  }
-};
-// Several results; one that was not asked for is undefined, and its target stays as it is.
-template <auto fn, OutType out_type, typename... R, typename... A>
-  requires(std::same_as<R, Tensor> && ...)
-struct Copied<fn, out_type, std::tuple<R...> (*)(A...)> {
-  static void copy(const Tensor& target, const Tensor& result) {
-    if (!result.defined()) return;
-    check_no_internal_overlap(target);
-    TensorSpec spec{result.dtype(), result.device(), SymInts(result.sizes()), SymInts(result.strides())};
-    check_out_type(out_type, spec, target);
-    prepare_out(spec, target);
-    copy_values(target, result);
-  }
-  static std::tuple<R...> out(A... args, const R&... targets) {
-    std::apply([&](const R&... results) { (copy(targets, results), ...); }, fn(args...));
-    return {targets...};
-  }
-  static constexpr KernelSet set() {
-    return {.functional = function<fn>(),
-            .out = function<out>(),
-            .out_type_is_exact = out_type == OutType::kExact};
   }
 };
 template <auto fn, OutType out_type, typename R, typename... A>
@@ -366,7 +382,12 @@ constexpr KernelSet structured_exact() {
   return structured<meta, into, aliasing_is_safe, OutType::kExact, elements>();
 }
 
-// The forms `set` with an out= form, or an in-place form, of their own.
+// The forms `set` with a functional form, an out= form, or an in-place form of their own.
+template <auto fn>
+constexpr KernelSet with_functional(KernelSet set) {
+  set.functional = function<fn>();
+  return set;
+}
 template <auto fn>
 constexpr KernelSet with_out(KernelSet set) {
   set.out = function<fn>();

@@ -27,6 +27,17 @@ Real floor_div(Real a, Real b) {
   if (std::isinf(a)) return std::isinf(b) ? NAN : NAN;
   return std::floor((a - floor_mod(a, b)) / b + 0.25L);
 }
+// Python's way, each step rounded to the type.
+Real floor_div_in_steps(DType t, Real a, Real b) {
+  auto rounded = [&](Real x) { return round_to(t, static_cast<float>(x)).real(); };
+  Real quotient = rounded(a / b);
+  if (b == 0) return quotient;
+  Real mod = std::fmod(a, b), div = rounded(rounded(a - mod) / b);
+  if (mod != 0 && (b < 0) != (mod < 0)) div = rounded(div - 1);
+  if (div == 0) return std::copysign(Real(0), quotient);
+  Real floored = std::floor(div);
+  return div - floored > 0.5L ? floored + 1 : floored;
+}
 Real cdf(Real x) { return 0.5L * std::erfc(-x * std::sqrt(0.5L)); }
 Real sigmoid(Real x) { return 1 / (1 + std::exp(-x)); }
 Real hard_gate(Real x) { return std::isnan(x) ? x : std::min(std::max(x + 3, Real(0)), Real(6)); }
@@ -42,6 +53,9 @@ const std::map<std::string, Reference>& real_references() {
       {"neg", [](const Args& a) { return -a[0]; }},
       {"abs", [](const Args& a) { return std::fabs(a[0]); }},
       {"sign", [](const Args& a) { return Real((a[0] > 0) - (a[0] < 0)); }},
+      {"sgn", [](const Args& a) { return Real((a[0] > 0) - (a[0] < 0)); }},
+      {"copy", [](const Args& a) { return a[0]; }},
+      {"fill", [](const Args& a) { return a[0]; }},
       {"square", [](const Args& a) { return a[0] * a[0]; }},
       {"squared_difference", [](const Args& a) { return (a[0] - a[1]) * (a[0] - a[1]); }},
       {"reciprocal", [](const Args& a) { return 1 / a[0]; }},
@@ -149,6 +163,14 @@ const std::map<std::string, Reference>& real_references() {
       {"gt", [](const Args& a) { return Real(a[0] > a[1]); }},
       {"ge", [](const Args& a) { return Real(a[0] >= a[1]); }},
       {"isnan", [](const Args& a) { return Real(std::isnan(a[0])); }},
+      {"isinf", [](const Args& a) { return Real(std::isinf(a[0])); }},
+      {"normal_cdf", [](const Args& a) { return cdf(a[0]); }},
+      {"div_floor_half", [](const Args& a) { return floor_div_in_steps(DType::kFloat16, a[0], a[1]); }},
+      {"div_floor_bfloat16", [](const Args& a) { return floor_div_in_steps(DType::kBFloat16, a[0], a[1]); }},
+      {"div_trunc_half",
+       [](const Args& a) { return std::trunc(round_to(DType::kFloat16, a[0] / a[1]).real()); }},
+      {"div_trunc_bfloat16",
+       [](const Args& a) { return std::trunc(round_to(DType::kBFloat16, a[0] / a[1]).real()); }},
       {"where", [](const Args& a) { return a[0] != 0 ? a[1] : a[2]; }},
       {"logical_not", [](const Args& a) { return Real(a[0] == 0); }},
       {"logical_and", [](const Args& a) { return Real(a[0] != 0 && a[1] != 0); }},
@@ -174,6 +196,7 @@ bool cancels(const std::string& name) {
                                                  "add",
                                                  "sub",
                                                  "gelu",
+                                                 "normal_cdf",
                                                  "hardsigmoid",
                                                  "hardswish",
                                                  "hardswish_backward",
@@ -345,7 +368,16 @@ int64_t divide(int64_t a, int64_t b) { return b == -1 ? times(a, -1) : a / b; }
 int64_t modulo(int64_t a, int64_t b) { return b == -1 ? 0 : a % b; }
 bool rounds(int64_t a, int64_t b) { return modulo(a, b) != 0 && (modulo(a, b) < 0) != (b < 0); }
 
-int64_t integer_reference(const std::string& name, const std::vector<int64_t>& a) {
+// Of a type of this many bits; a count outside of them shifts everything out.
+int64_t shifted(int64_t x, int64_t count, int bits, bool is_left) {
+  bool is_within = count >= 0 && count < bits;
+  if (is_left) return is_within ? static_cast<int64_t>(static_cast<uint64_t>(x) << count) : 0;
+  return x >> (is_within ? count : 63);
+}
+
+int64_t integer_reference(const std::string& name, const std::vector<int64_t>& a, int bits) {
+  if (name == "bitwise_left_shift" || name == "bitwise_right_shift")
+    return shifted(a[0], a[1], bits, name == "bitwise_left_shift");
   if (name == "add") return plus(a[0], times(a.size() > 2 ? a[2] : 1, a[1]));
   if (name == "sub") return plus(a[0], times(-1, times(a.size() > 2 ? a[2] : 1, a[1])));
   if (name == "mul") return times(a[0], a[1]);
@@ -375,7 +407,8 @@ int64_t integer_reference(const std::string& name, const std::vector<int64_t>& a
   if (name == "clamp") return std::min(std::max(a[0], a[1]), a[2]);
   if (name == "floor" || name == "ceil" || name == "trunc" || name == "round") return a[0];
   if (name == "isnan") return 0;
-  if (name == "sign") return (a[0] > 0) - (a[0] < 0);
+  if (name == "sign" || name == "sgn") return (a[0] > 0) - (a[0] < 0);
+  if (name == "copy" || name == "fill") return a[0];
   if (name == "relu") return std::max<int64_t>(a[0], 0);
   if (name == "threshold_backward") return a[1] <= a[2] ? 0 : a[0];
   ADD_FAILURE() << "no reference for " << name;
@@ -398,7 +431,8 @@ TEST_P(IntegerKernel, WrapsAndRoundsExactly) {
     for (size_t k = 1; k < grid.arrays.size(); ++k)
       args.push_back(static_cast<int64_t>(grid.arrays[k].get(i).real()));
     for (Number p : grid.param_numbers) args.push_back(static_cast<int64_t>(p.real()));
-    int64_t want = wrap(result == DType::kBool ? DType::kInt64 : c.compute, integer_reference(name, args));
+    int64_t want = wrap(result == DType::kBool ? DType::kInt64 : c.compute,
+                        integer_reference(name, args, 8 * static_cast<int>(item_size(c.compute))));
     EXPECT_EQ(static_cast<int64_t>(grid.arrays[0].get(i).real()), want) << describe(c, grid, i);
   }
 }
@@ -435,6 +469,9 @@ TEST_P(BooleanKernel, IsLogic) {
       {"mul", [](auto& a) { return a[0] && a[1]; }},
       {"abs", [](auto& a) { return a[0]; }},
       {"sign", [](auto& a) { return a[0]; }},
+      {"sgn", [](auto& a) { return a[0]; }},
+      {"copy", [](auto& a) { return a[0]; }},
+      {"fill", [](auto& a) { return a[0]; }},
       {"maximum", [](auto& a) { return a[0] || a[1]; }},
       {"minimum", [](auto& a) { return a[0] && a[1]; }},
       {"clamp_min", [](auto& a) { return a[0] || a[1]; }},
@@ -482,6 +519,11 @@ const std::map<std::string, std::function<C(const std::vector<C>&)>>& complex_re
       {"neg", [](auto& a) { return -a[0]; }},
       {"abs", [](auto& a) { return C(std::abs(a[0])); }},
       {"square", [](auto& a) { return a[0] * a[0]; }},
+      {"cube", [](auto& a) { return a[0] * a[0] * a[0]; }},
+      {"inverse_square", [](auto& a) { return C(1) / (a[0] * a[0]); }},
+      {"sgn", [](auto& a) { return a[0] == C(0) ? C(0) : a[0] / std::abs(a[0]); }},
+      {"copy", [](auto& a) { return a[0]; }},
+      {"fill", [](auto& a) { return a[0]; }},
       {"squared_difference", [](auto& a) { return (a[0] - a[1]) * (a[0] - a[1]); }},
       {"reciprocal", [](auto& a) { return C(1) / a[0]; }},
       {"conj", [](auto& a) { return std::conj(a[0]); }},

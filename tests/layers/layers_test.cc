@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/lowering.h"
+#include "ops/scalar/scalar_expr.h"
 #include "support/expect_error.h"
 #include "support/recorded.h"
 #include "support/tensors.h"
@@ -151,9 +153,14 @@ TEST(Journey4, ViewsOfExtensionsShareIdentity) {
 
 TEST(Journey5, GeluTimesYIsAScalarFormulaToo) {
   const Operator& gelu_op = operator_named("aten::gelu");
-  ASSERT_NE(gelu_op.def().scalar, nullptr);
   EXPECT_TRUE(gelu_op.has(Traits::kPointwise));
   Tensor x = ramp({100}, -3, 3), y = ramp({100}), r = gelu(x) * y;
+  auto formula = [&](const char* approximate) {
+    Lowering lowering = lower(gelu_op, std::vector<Value>{x, approximate});
+    return lowering.pointwise()->kernel->build(lowering.pointwise()->compute).outputs[0].to_string();
+  };
+  EXPECT_EQ(formula("none"), "mul(x0, normal_cdf(x0))");
+  EXPECT_NE(formula("tanh").find("tanh("), std::string::npos);
   for (int64_t i = 0; i < 100; ++i) {
     double v = x.data<double>()[i];
     EXPECT_NEAR(r.data<double>()[i], 0.5 * v * (1 + std::erf(v / std::sqrt(2.0))) * y.data<double>()[i],

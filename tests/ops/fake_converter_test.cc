@@ -122,13 +122,15 @@ TEST(FakeConverterTest, SymbolicFakesOfSamplesAreSoAtTheirHintsWithoutGuards) {
 }
 
 TEST(FakeConverterTest, FakesOfModelsAreWhatTheirParametersAre) {
-  const models::ResNet model = models::resnet18();
-  std::vector<Tensor> real;
-  for (const auto& [name, tensor] : model.named_parameters()) real.push_back(tensor);
-  for (const auto& [name, tensor] : model.named_buffers()) real.push_back(tensor);
-  real.push_back(real[0].flatten());
-  auto converter = make_ref<FakeConverter>();
-  EXPECT_TRUE(differences(real, converted(*converter, real), true).empty());
+  for (const models::ResNet& model :
+       {models::resnet18(), models::resnet34(), models::resnet50(), models::resnext50_32x4d()}) {
+    std::vector<Tensor> real;
+    for (const auto& [name, tensor] : model.named_parameters()) real.push_back(tensor);
+    for (const auto& [name, tensor] : model.named_buffers()) real.push_back(tensor);
+    real.push_back(real[0].flatten());
+    auto converter = make_ref<FakeConverter>();
+    EXPECT_TRUE(differences(real, converted(*converter, real), true).empty());
+  }
 }
 
 TEST(FakeConverterTest, OneTensorHasOneFake) {

@@ -2,6 +2,7 @@
 // dense one, and a decomposition with the kernel.
 #include "ops/gradient_support.h"
 #include "ops/support/type_promotion.h"
+#include "weft/base/allocator.h"
 #include "weft/ops/fake.h"
 
 namespace weft::table {
@@ -178,6 +179,58 @@ TEST(Out, FillsATensorOfAnyLayout) {
   expect_only(check_samples(has_out, [](const Case& one,
                                         std::vector<std::string>& texts) { check_out(one, false, texts); }),
               {});
+}
+
+// How many blocks of memory a call asks for.
+uint64_t allocations_of(const Operator& op, const std::vector<Value>& args) {
+  const uint64_t before = allocator_stats().allocations;
+  const Value result = call_without_grad(op, args);
+  return allocator_stats().allocations - before;
+}
+
+// A plan of memory can only use an out= form that needs no more than the functional form does beside its
+// results.
+TEST(Out, WritesIntoAFittingTargetDirectly) {
+  auto check = [](const Case& one, std::vector<std::string>& texts) {
+    const Operator& out = *form_of(*one.op, OpForm::kOut);
+    const std::vector<Value> args = one.args();
+    auto fresh = [&] { return map_tensors(args, duplicate); };  // some write running statistics
+    const Value expected = call_without_grad(*one.op, fresh());
+    std::vector<Tensor> outs;
+    uint64_t results = 0;
+    for (const Tensor& result : tensors_in(expected)) {
+      auto impl = make_ref<TensorImpl>(Storage::allocate(result.storage()->bytes(), result.device()),
+                                       result.dtype(), result.device());
+      impl->set_geometry(result.sizes(), result.strides(), result.storage_offset());
+      outs.emplace_back(std::move(impl));
+      std::memset(outs.back().storage()->data(), 0x5a, outs.back().storage()->bytes());
+      results += outs.back().storage()->bytes() > 0;
+    }
+    // The first calls may also fill caches.
+    std::vector<Value> first = fresh(), second = fresh();
+    call_without_grad(out, with_outs(*one.op, out, fresh(), outs));
+    const uint64_t functional = allocations_of(*one.op, first);
+    const uint64_t direct = allocations_of(out, with_outs(*one.op, out, second, outs));
+    if (direct + results > functional)
+      texts.push_back(
+          fmt::format("{} blocks of memory, {} for {} results without out=", direct, functional, results));
+    if (has_defined_values(*one.op))
+      compare_values(Value::list_of(outs), Value::list_of(tensors_in(expected)), true, texts,
+                     "fitting target");
+  };
+  auto wanted = [](const Operator& op) {
+    return has_out(op) && op.def().kernel.out && !op.def().kernel.out_copies;
+  };
+  expect_only(check_samples(wanted, check), {});
+}
+
+TEST(Out, CopiesOnlyWhereMemoryCannotBeGiven) {
+  std::vector<std::string> names;
+  for (const Operator* op : functional_operators())
+    if (op->def().kernel.out_copies) names.emplace_back(op->name());
+  // Sizes that only data can tell, and elements that are found by their place in the memory of an argument.
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("aten::nonzero", "aten::masked_select",
+                                                     "aten::as_strided_scatter", "aten::resize"));
 }
 
 // What an out= call says to targets of a wider type, and whether they are then as they should be.

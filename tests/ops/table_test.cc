@@ -148,8 +148,6 @@ TEST(Table, TraitsAgreeWithSchemas) {
         << op->name() << " has kView, but its schema says that results are fresh";
     EXPECT_TRUE(!takes_generator || op->has(Traits::kRandom))
         << op->name() << " takes a generator and is not kRandom";
-    EXPECT_TRUE(!op->def().scalar || op->has(Traits::kPointwise))
-        << op->name() << " has a scalar function and is not kPointwise";
     EXPECT_TRUE(!op->def().inverse || op->has(Traits::kView))
         << op->name() << " has an inverse and is not kView";
   }

@@ -18,9 +18,7 @@ namespace weft {
 
 class Operator;
 class Level;
-namespace cpu {
-struct PointwiseKernel;
-}
+struct Lowering;
 
 // What passes and layers may ask about an operator instead of its name.
 enum class Traits : uint32_t {
@@ -73,6 +71,9 @@ constexpr Function function() {
 struct KernelSet {
   Function functional, inplace, out;
   bool out_type_is_exact = false;  // an out= tensor of another type is refused, not converted to
+  // The out= form cannot write into given memory: it makes its own result and copies that. Other out= forms
+  // write into a target that has the result's type and layout and shares no memory with the arguments.
+  bool out_copies = false;
 };
 
 // --- derivatives -----------------------------------------------------------------------------------------
@@ -221,6 +222,13 @@ using BatchRule = Rule<Batched(const Batch&)>;
 
 // --- the rest --------------------------------------------------------------------------------------------
 
+// What a call computes, element by element or as a reduction (src/ops/lowering.h), or why no call can say.
+struct LowerRule {
+  Rule<Lowering(Args)> of_call = nullptr;
+  const char* reason = nullptr;
+  explicit operator bool() const { return static_cast<bool>(of_call); }
+};
+
 // One example call. Tensors are made anew for each use.
 struct Sample {
   std::string name;
@@ -262,8 +270,8 @@ struct OpDef {
   KernelSet kernel = {};
   // Set instead of a kernel where the operator *is* other operators.
   KernelSet composite = {};
-  // The scalar function that a pointwise kernel runs; the code generator reads it too.
-  const cpu::PointwiseKernel* scalar = nullptr;
+  // What a call computes, as formulas; the kernels go through the same function.
+  LowerRule lower = {};
   VjpRule vjp = {};
   JvpRule jvp = nullptr;
   BatchRule batch = nullptr;

@@ -249,6 +249,20 @@ Pack<float, Isa> scale_within_normals(Pack<float, Isa> x, Pack<float, Isa> n) {
   return (typename Pack<float, Isa>::V)((I)x.v + (Isa::to_int32(n.v) << 23));
 }
 
+// Rounded to 16 bits and back.
+template <typename Isa>
+Pack<float, Isa> rounded_to_half(Pack<float, Isa> x) {
+  alignas(64) char bits[2 * Pack<float, Isa>::kLanes];
+  Isa::to_half(bits, x.v);
+  return Isa::template from_half<typename Pack<float, Isa>::V>(bits);
+}
+template <typename Isa>
+Pack<float, Isa> rounded_to_bfloat16(Pack<float, Isa> x) {
+  alignas(64) char bits[2 * Pack<float, Isa>::kLanes];
+  Isa::to_bfloat16(bits, x.v);
+  return Isa::template from_bfloat16<typename Pack<float, Isa>::V>(bits);
+}
+
 #define WEFT_UNARY(name)              \
   template <typename T, typename Isa> \
   Pack<T, Isa> name(Pack<T, Isa> x) { \

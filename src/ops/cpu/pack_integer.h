@@ -41,6 +41,17 @@ typename P::Element lane_power(typename P::Element base, typename P::Element exp
   return static_cast<E>(result);
 }
 
+template <typename P>
+typename P::Element lane_shift(typename P::Element x, typename P::Element count, bool is_left) {
+  using E = typename P::Element;
+  using U = typename SignedOfSize<sizeof(E)>::unsigned_type;
+  constexpr int kBits = 8 * sizeof(E);
+  const bool is_within = count >= 0 && count < kBits;
+  if (is_left) return is_within ? static_cast<E>(static_cast<U>(x) << count) : E(0);
+  if (is_within) return static_cast<E>(x >> count);
+  return x < 0 ? static_cast<E>(-1) : E(0);
+}
+
 }  // namespace detail
 
 #define WEFT_LANEWISE(name, expression)               \
@@ -62,6 +73,8 @@ WEFT_LANEWISE(floor_div,
 WEFT_LANEWISE(floor_mod, (detail::LaneDivision<P>(x, y).remainder +
                           (detail::LaneDivision<P>(x, y).rounds_up(y) ? y : T(0))))
 WEFT_LANEWISE(pow, (detail::lane_power<P>(x, y)))
+WEFT_LANEWISE(shift_left, (detail::lane_shift<P>(x, y, true)))
+WEFT_LANEWISE(shift_right, (detail::lane_shift<P>(x, y, false)))
 #undef WEFT_LANEWISE
 
 template <typename T, typename Isa>

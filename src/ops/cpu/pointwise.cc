@@ -14,12 +14,21 @@
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
-namespace {
 
-// 16-bit floats take their parameters in the precision they compute in.
-DType param_dtype(DType compute) {
-  return compute == DType::kFloat16 || compute == DType::kBFloat16 ? DType::kFloat32 : compute;
+int64_t write_param(char* to, const ParamValue& value, DType type) {
+  if (type == DType::kBool) {
+    *to = value.re != 0 || value.im != 0 || value.integer != 0;
+  } else if (is_integral(type)) {
+    std::memcpy(to, &value.integer, item_size(type));  // low bits first
+  } else {
+    const double parts[] = {value.re, value.im};
+    char* pointers[] = {to, reinterpret_cast<char*>(const_cast<double*>(parts))};
+    converter(type, is_complex(type) ? DType::kComplex128 : DType::kFloat64)(1, pointers, nullptr);
+  }
+  return item_size(type);
 }
+
+namespace {
 
 // Parameters as the loops read them.
 struct ParamBuffer {
@@ -31,19 +40,7 @@ struct ParamBuffer {
 
   [[gnu::noinline]] void fill(std::span<const ParamValue> params, DType type) {
     char* p = bytes;
-    for (const ParamValue& value : params) p += write(p, value, type);
-  }
-  static int64_t write(char* p, const ParamValue& value, DType type) {
-    if (type == DType::kBool) {
-      *p = value.re != 0 || value.im != 0 || value.integer != 0;
-    } else if (is_integral(type)) {
-      std::memcpy(p, &value.integer, item_size(type));  // low bits first
-    } else {
-      const double parts[] = {value.re, value.im};
-      char* pointers[] = {p, reinterpret_cast<char*>(const_cast<double*>(parts))};
-      converter(type, is_complex(type) ? DType::kComplex128 : DType::kFloat64)(1, pointers, nullptr);
-    }
-    return item_size(type);
+    for (const ParamValue& value : params) p += write_param(p, value, type);
   }
 };
 
@@ -60,7 +57,7 @@ inline int64_t contiguous_count(std::span<const Operand> operands, std::span<con
 
 DType loop_dtype(const PointwiseKernel& kernel, DType compute, int k) {
   if (k < kernel.outputs) return kernel.result_dtype(compute);
-  return (kernel.mask_inputs >> (k - kernel.outputs)) & 1 ? DType::kBool : compute;
+  return kernel.input_dtype(compute, k - kernel.outputs);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void reject(const PointwiseKernel& kernel, DType compute,
@@ -177,14 +174,6 @@ inline Loop loop_of(const PointwiseKernel& kernel, DType compute, size_t operand
   if (run_blocks(nest, data, types, kernel.outputs, loop, params)) refuse(kernel);
 }
 
-// Sets one element by value and lets the copy repeat it.
-struct FillValue {
-  alignas(16) char bytes[16];
-  int64_t strides[kMaxRank] = {};
-
-  FillValue(DType type, const ParamValue& value) { ParamBuffer::write(bytes, value, type); }
-};
-
 }  // namespace
 
 void run_pointwise(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
@@ -244,9 +233,12 @@ void copy_strided(const Operand& dst, const Operand& src, std::span<const int64_
   run_blocks(nest, data, types, 1, loop, nullptr);
 }
 
-void fill_strided(const Operand& dst, std::span<const int64_t> sizes, const ParamValue& value) {
-  FillValue fill(dst.dtype, value);
-  copy_strided(dst, {fill.bytes, dst.dtype, fill.strides}, sizes);
+void fill_strided(const Operand& dst, std::span<const int64_t> sizes, const void* number, DType dtype) {
+  alignas(16) char element[16];
+  char* pointers[] = {element, static_cast<char*>(const_cast<void*>(number))};
+  converter(dst.dtype, dtype)(1, pointers, nullptr);
+  constexpr int64_t kRepeats[kMaxRank] = {};
+  copy_strided(dst, {element, dst.dtype, kRepeats}, sizes);
 }
 
 }  // namespace weft::cpu

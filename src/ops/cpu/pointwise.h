@@ -29,16 +29,27 @@ enum class ResultKind : uint8_t {
   kReal,     // the real type of a complex compute type
 };
 
+// What runs a kernel may know about it, beside its formula.
+enum class KernelRole : uint8_t {
+  kPlain,
+  kCopies,   // the result is its input: a copy does
+  kFills,    // the result is its parameter everywhere
+  kDivides,  // integers that are divided by zero are an error; the last input divides
+};
+
 // One operator: constant data.
 struct PointwiseKernel {
   const char* name;
   int8_t inputs, outputs, params;
   ResultKind result;
   uint8_t mask_inputs;  // a bit for each input that is a mask
+  KernelRole role;
   const LoopTable* const loops[kIsaCount];
-  scalar::ScalarFunction (*build)(DType compute);  // the formula, for the code generator
+  scalar::ScalarFunction (*build)(DType compute);  // the formula, for who generates code
 
   bool supports(DType compute) const { return loops[0]->loops[static_cast<int>(compute)] != nullptr; }
+  // The type that input k is converted to.
+  DType input_dtype(DType compute, int k) const { return mask_inputs >> k & 1 ? DType::kBool : compute; }
   // The type of the results for a compute type.
   DType result_dtype(DType compute) const {
     if (result == ResultKind::kSame) return compute;
@@ -47,6 +58,11 @@ struct PointwiseKernel {
     return compute == DType::kComplex64 ? DType::kFloat32 : DType::kFloat64;
   }
 };
+
+// The type of uniform parameters: 16-bit floats take them in the precision they compute in.
+constexpr DType param_dtype(DType compute) {
+  return compute == DType::kFloat16 || compute == DType::kBFloat16 ? DType::kFloat32 : compute;
+}
 
 // Memory of one operand: strides in elements, 0 for a broadcast dimension, any order, negative allowed.
 struct Operand {
@@ -57,13 +73,14 @@ struct Operand {
 
 // A uniform parameter; becomes a number of the compute type.
 struct ParamValue {
-  double re = 0, im = 0;
-  int64_t integer = 0;  // used by integer compute types
+  double re, im;
+  int64_t integer;  // used by integer compute types
 
+  ParamValue() = default;
   ParamValue(double value)  // NOLINT(google-explicit-constructor)
-      : re(value), integer(to_integer(value)) {}
+      : re(value), im(0), integer(to_integer(value)) {}
   ParamValue(int64_t value)  // NOLINT(google-explicit-constructor)
-      : re(static_cast<double>(value)), integer(value) {}
+      : re(static_cast<double>(value)), im(0), integer(value) {}
   ParamValue(int value) : ParamValue(static_cast<int64_t>(value)) {}  // NOLINT(google-explicit-constructor)
   ParamValue(double re, double im) : re(re), im(im), integer(to_integer(re)) {}
 
@@ -72,6 +89,9 @@ struct ParamValue {
     return value >= -0x1p63 && value < 0x1p63 ? static_cast<int64_t>(value) : INT64_MIN;
   }
 };
+
+// Writes it as a number of `type`, and says how many bytes that took.
+int64_t write_param(char* to, const ParamValue& value, DType type);
 
 inline constexpr int kMaxOperands = 8, kMaxParams = 4, kMaxRank = 64;
 
@@ -91,7 +111,7 @@ bool run_contiguous(const PointwiseKernel& kernel, DType compute, std::span<cons
 
 // dst = src, converted to dst's dtype. Both may have any strides.
 void copy_strided(const Operand& dst, const Operand& src, std::span<const int64_t> sizes);
-// Sets every element.
-void fill_strided(const Operand& dst, std::span<const int64_t> sizes, const ParamValue& value);
+// Sets every element to the number, converted to dst's dtype.
+void fill_strided(const Operand& dst, std::span<const int64_t> sizes, const void* number, DType dtype);
 
 }  // namespace weft::cpu

@@ -5,7 +5,7 @@
 #include "ops/scalar/comparison.h"
 #include "ops/scalar/division.h"
 #include "ops/scalar/elementary.h"
-#include "ops/scalar/scalar_expr.h"
+#include "ops/scalar/formula.h"
 #include "weft/base/error.h"
 
 namespace weft::cpu {
@@ -17,7 +17,6 @@ WEFT_IN_EVERY_ISA(namespace loops{WEFT_POINTWISE_KERNELS(WEFT_X)})
 
 namespace {
 
-using scalar::Category;
 using scalar::ComplexPair;
 using scalar::Expr;
 using scalar::MaskExpr;
@@ -32,98 +31,75 @@ constexpr unsigned mask_inputs() {
 }
 
 // Leaves of a functor's formula: the first `inputs` arguments are inputs, the rest parameters.
-template <typename T>
-T leaf(int index, int inputs) {
-  auto make = index < inputs ? &ScalarExpr::input : &ScalarExpr::param;
-  int number = index < inputs ? index : index - inputs;
-  if constexpr (scalar::IsComplex<T>) {
-    return T(typename T::Real(make(number, Part::kReal, Category::kReal)),
-             typename T::Real(make(number, Part::kImaginary, Category::kReal)));
-  } else {
-    return T(make(number, Part::kWhole, T::kCategory));
-  }
-}
 template <typename F, typename T, int index, int inputs>
-auto argument() {
+auto argument(DType compute) {
   if constexpr ((mask_inputs<F>() >> index) & 1)
-    return MaskExpr{ScalarExpr::input(index, Part::kWhole, Category::kBool)};
-  else return leaf<T>(index, inputs);
+    return MaskExpr{ScalarExpr::input(index, Part::kWhole, DType::kBool)};
+  else if constexpr (index < inputs) return scalar::leaf<T>(&ScalarExpr::input, index, compute);
+  else return scalar::leaf<T>(&ScalarExpr::param, index - inputs, param_dtype(compute));
 }
 template <typename F, typename T, int inputs, int... index>
-auto call(std::integer_sequence<int, index...>) {
-  return F{}(argument<F, T, index, inputs>()...);
+auto call(DType compute, std::integer_sequence<int, index...>) {
+  return F{}(argument<F, T, index, inputs>(compute)...);
 }
 template <typename F, typename T, int inputs, int params>
-auto formula() {
-  return call<F, T, inputs>(std::make_integer_sequence<int, inputs + params>());
+auto formula(DType compute) {
+  return call<F, T, inputs>(compute, std::make_integer_sequence<int, inputs + params>());
 }
 
 template <typename R>
-struct Collect {
-  static constexpr int kOutputs = 1;
-  static void into(ScalarFunction& f, const R& r) {
-    if constexpr (requires { r.expr; }) {
-      f.outputs.push_back(r.expr);
-    } else {
-      f.outputs.push_back(r.re.expr);
-      f.outputs.push_back(r.im.expr);
-    }
-  }
-};
+void collect(ScalarFunction& f, const R& result, DType compute) {
+  scalar::append_parts(f.outputs, result, compute);
+}
 template <typename T>
-struct Collect<scalar::Checked<T>> {
-  static constexpr int kOutputs = 1;
-  static void into(ScalarFunction& f, const scalar::Checked<T>& r) {
-    Collect<T>::into(f, r.value);
-    f.error = r.error.expr;
-  }
-};
+void collect(ScalarFunction& f, const scalar::Checked<T>& result, DType compute) {
+  collect(f, result.value, compute);
+  f.error = result.error.expr;
+}
 template <typename T>
-struct Collect<scalar::Two<T>> {
-  static constexpr int kOutputs = 2;
-  static void into(ScalarFunction& f, const scalar::Two<T>& r) {
-    Collect<T>::into(f, r.first);
-    Collect<T>::into(f, r.second);
-  }
-};
-
-template <typename F, typename T, int inputs, int params>
-ScalarFunction build_for() {
-  ScalarFunction result;
-  auto value = formula<F, T, inputs, params>();
-  Collect<decltype(value)>::into(result, value);
-  return result;
+void collect(ScalarFunction& f, const scalar::Two<T>& result, DType compute) {
+  collect(f, result.first, compute);
+  collect(f, result.second, compute);
 }
 
-// One number type of each category stands for all of them.
-constexpr uint16_t kUnsignedSet = dtype_bit(DType::kUInt8);
 template <typename F, int inputs, int params, uint16_t dtypes>
 ScalarFunction build(DType compute) {
-  if (compute == DType::kBool) {
-    if constexpr (dtypes & kBooleans) return build_for<F, Expr<Category::kBool>, inputs, params>();
-  } else if (compute == DType::kUInt8) {
-    if constexpr (dtypes & kUnsignedSet) return build_for<F, Expr<Category::kUnsigned>, inputs, params>();
-  } else if (is_integral(compute)) {
-    if constexpr (dtypes & kIntegers) return build_for<F, Expr<Category::kSigned>, inputs, params>();
-  } else if (is_complex(compute)) {
-    if constexpr (dtypes & kComplexes)
-      return build_for<F, ComplexPair<Expr<Category::kReal>>, inputs, params>();
-  } else {
-    if constexpr (dtypes & kFloats) return build_for<F, Expr<Category::kReal>, inputs, params>();
+  ScalarFunction result;
+#define WEFT_X(cpp, name)                                               \
+  if constexpr (dtypes & dtype_bit(DType::name)) {                      \
+    if (compute == DType::name) {                                       \
+      using T = typename scalar::ComputeExpr<DType::name>::type;        \
+      collect(result, formula<F, T, inputs, params>(compute), compute); \
+      return result;                                                    \
+    }                                                                   \
   }
+  WEFT_FOR_EACH_DTYPE(WEFT_X)
+#undef WEFT_X
   unsupported("the operator has no formula for {}", dtype_name(compute));
 }
 
 template <typename F, int inputs, int params, uint16_t dtypes>
+constexpr KernelRole role_of() {
+  if (std::is_same_v<F, scalar::Copy>) return KernelRole::kCopies;
+  if (std::is_same_v<F, scalar::Fill>) return KernelRole::kFills;
+  if constexpr (dtypes & dtype_bit(DType::kInt64)) {
+    using T = Expr<DType::kInt64>;
+    using R = decltype(formula<F, T, inputs, params>(DType::kInt64));
+    if (std::is_same_v<R, scalar::Checked<T>>) return KernelRole::kDivides;
+  }
+  return KernelRole::kPlain;
+}
+
+template <typename F, int inputs, int params, uint16_t dtypes>
 constexpr ResultKind result_kind() {
-  using Real = Expr<Category::kReal>;
+  using Real = Expr<DType::kFloat32>;
   if constexpr (dtypes & kComplexes) {
-    using R = decltype(formula<F, ComplexPair<Real>, inputs, params>());
+    using R = decltype(formula<F, ComplexPair<Real>, inputs, params>(DType::kComplex64));
     if constexpr (std::is_same_v<R, MaskExpr>) return ResultKind::kBoolean;
     else if constexpr (std::is_same_v<R, Real>) return ResultKind::kReal;
     else return ResultKind::kSame;
   } else if constexpr (dtypes & kFloats) {
-    using R = decltype(formula<F, Real, inputs, params>());
+    using R = decltype(formula<F, Real, inputs, params>(DType::kFloat32));
     return std::is_same_v<R, MaskExpr> ? ResultKind::kBoolean : ResultKind::kSame;
   } else {
     return ResultKind::kSame;
@@ -139,6 +115,7 @@ constexpr ResultKind result_kind() {
                                             params,                                                 \
                                             result_kind<scalar::functor, inputs, params, dtypes>(), \
                                             mask_inputs<scalar::functor>(),                         \
+                                            role_of<scalar::functor, inputs, params, dtypes>(),     \
                                             WEFT_ISA_TABLES(loops::symbol),                         \
                                             build<scalar::functor, inputs, params, dtypes>};
 WEFT_POINTWISE_KERNELS(WEFT_X)

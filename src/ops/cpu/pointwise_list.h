@@ -17,6 +17,8 @@ inline constexpr uint16_t kIntegers = dtype_bit(DType::kUInt8) | dtype_bit(DType
                                       dtype_bit(DType::kInt64);
 inline constexpr uint16_t kFloats = dtype_bit(DType::kFloat16) | dtype_bit(DType::kBFloat16) |
                                     dtype_bit(DType::kFloat32) | dtype_bit(DType::kFloat64);
+inline constexpr uint16_t kFloat16s = dtype_bit(DType::kFloat16);
+inline constexpr uint16_t kBFloat16s = dtype_bit(DType::kBFloat16);
 inline constexpr uint16_t kComplexes = dtype_bit(DType::kComplex64) | dtype_bit(DType::kComplex128);
 inline constexpr uint16_t kReals = kIntegers | kFloats;
 inline constexpr uint16_t kFloatsOrComplex = kFloats | kComplexes;
@@ -39,6 +41,8 @@ inline constexpr uint16_t kAllTypes = kBooleans | kNumbers;
   X(kAbs, "abs", Abs, 1, 0, kAllTypes)                                                 \
   X(kSign, "sign", Sign, 1, 0, kOrdered)                                          \
   X(kSquare, "square", Square, 1, 0, kNumbers)                                    \
+  X(kCube, "cube", Cube, 1, 0, kComplexes)                                         \
+  X(kInverseSquare, "inverse_square", InverseSquare, 1, 0, kComplexes)                       \
   X(kSquaredDifference, "squared_difference", SquaredDifference, 2, 0, kFloatsOrComplex) \
   X(kReciprocal, "reciprocal", Reciprocal, 1, 0, kFloatsOrComplex)                \
   X(kConj, "conj", Conj, 1, 0, kComplexes)                                        \
@@ -59,6 +63,10 @@ inline constexpr uint16_t kAllTypes = kBooleans | kNumbers;
   X(kDivTrunc, "div_trunc", DivTrunc, 2, 0, kReals)                               \
   X(kRemainder, "remainder", Remainder, 2, 0, kReals)                             \
   X(kFmod, "fmod", Fmod, 2, 0, kReals)                                            \
+  X(kDivFloorHalf, "div_floor_half", DivFloorHalf, 2, 0, kFloat16s)                    \
+  X(kDivFloorBFloat16, "div_floor_bfloat16", DivFloorBFloat16, 2, 0, kBFloat16s)           \
+  X(kDivTruncHalf, "div_trunc_half", DivTruncHalf, 2, 0, kFloat16s)                    \
+  X(kDivTruncBFloat16, "div_trunc_bfloat16", DivTruncBFloat16, 2, 0, kBFloat16s)           \
   X(kPow, "pow", Pow, 2, 0, kNumbers)
 
 #define WEFT_POINTWISE_ELEMENTARY(X)                                              \
@@ -117,10 +125,12 @@ inline constexpr uint16_t kAllTypes = kBooleans | kNumbers;
   X(kGelu, "gelu", Gelu, 1, 0, kFloats)                                           \
   X(kGeluBackward, "gelu_backward", GeluBackward, 2, 0, kFloats)                  \
   X(kGeluTanh, "gelu_tanh", GeluTanh, 1, 0, kFloats)                              \
-  X(kGeluTanhBackward, "gelu_tanh_backward", GeluTanhBackward, 2, 0, kFloats)
+  X(kGeluTanhBackward, "gelu_tanh_backward", GeluTanhBackward, 2, 0, kFloats)     \
+  X(kNormalCdf, "normal_cdf", NormalCdf, 1, 0, kFloats)
 
 // Logical operators compute in bool: converting an operand to bool is the comparison with zero.
 #define WEFT_POINTWISE_COMPARISON(X)                                              \
+  X(kSgn, "sgn", Sgn, 1, 0, kAllTypes)                                            \
   X(kEq, "eq", Eq, 2, 0, kAllTypes)                                                    \
   X(kNe, "ne", Ne, 2, 0, kAllTypes)                                                    \
   X(kLt, "lt", Lt, 2, 0, kOrdered)                                                \
@@ -128,6 +138,11 @@ inline constexpr uint16_t kAllTypes = kBooleans | kNumbers;
   X(kGt, "gt", Gt, 2, 0, kOrdered)                                                \
   X(kGe, "ge", Ge, 2, 0, kOrdered)                                                \
   X(kIsNan, "isnan", IsNan, 1, 0, kAllTypes)                               \
+  X(kIsInfinite, "isinf", IsInfinite, 1, 0, kFloats)                              \
+  X(kShiftLeft, "bitwise_left_shift", ShiftLeft, 2, 0, kIntegers)                 \
+  X(kShiftRight, "bitwise_right_shift", ShiftRight, 2, 0, kIntegers)              \
+  X(kCopy, "copy", Copy, 1, 0, kAllTypes)                                         \
+  X(kFill, "fill", Fill, 0, 1, kAllTypes)                                         \
   X(kWhere, "where", Where, 3, 0, kAllTypes)                                           \
   X(kLogicalNot, "logical_not", BitwiseNot, 1, 0, kBooleans)                      \
   X(kLogicalAnd, "logical_and", BitwiseAnd, 2, 0, kBooleans)                      \

@@ -6,20 +6,11 @@
 
 #include "ops/cpu/convert.h"
 #include "ops/cpu/loop_nest.h"
-#include "ops/cpu/reduction_list.h"
 #include "ops/cpu/strided_move.h"
 #include "weft/base/error.h"
 #include "weft/base/parallel.h"
 
 namespace weft::cpu {
-
-#define WEFT_X(symbol, name, loops, outputs, ordered, dtypes) extern const ReductionTable symbol;
-WEFT_IN_EVERY_ISA(namespace reductions{WEFT_REDUCTIONS(WEFT_X)})
-#undef WEFT_X
-#define WEFT_X(symbol, name, loops, outputs, ordered, dtypes) \
-  constinit const ReductionKernel symbol = {name, outputs, ordered, WEFT_ISA_TABLES(reductions::symbol)};
-WEFT_REDUCTIONS(WEFT_X)
-#undef WEFT_X
 
 namespace {
 

@@ -5,6 +5,10 @@
 
 #include "ops/cpu/pointwise.h"
 
+namespace weft::scalar {
+struct ReductionFormula;
+}
+
 // Reductions of raw memory over any set of dimensions.
 namespace weft::cpu {
 
@@ -40,6 +44,7 @@ struct ReductionKernel {
   int8_t outputs;
   bool ordered;  // results name positions: dimensions keep their order
   const ReductionTable* const tables[kIsaCount];
+  scalar::ReductionFormula (*build)(DType compute);  // the formulas, for who generates code
 
   bool supports(DType compute) const { return tables[0]->loops[static_cast<int>(compute)] != nullptr; }
 };

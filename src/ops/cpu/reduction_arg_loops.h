@@ -27,10 +27,7 @@ struct ArgReduction {
   }
   static bool is_nan_value(Element x) { return x != x; }
   // Whether a later x takes the place of y.
-  static bool is_better(Element x, Element y) {
-    if (is_nan_value(y)) return false;
-    return is_nan_value(x) || (largest ? x > y : x < y);
-  }
+  static bool is_better(Element x, Element y) { return scalar::is_better<largest>(x, y); }
   static Element at(const char* p, int64_t i) {
     if constexpr (sizeof(T) == sizeof(Element)) {
       Element x;

@@ -26,10 +26,12 @@ struct VarianceReduction {
   }
 
   static void merge(char* block, int64_t columns, int64_t c, double count, double mean, double deviation) {
-    double before = counts(block)[c], total = before + count, delta = mean - means(block, columns)[c];
-    counts(block)[c] = total;
-    means(block, columns)[c] += delta * (count / total);
-    deviations(block, columns)[c] += deviation + delta * delta * (before * count / total);
+    const scalar::Moments<double> before = {counts(block)[c], means(block, columns)[c],
+                                            deviations(block, columns)[c]};
+    const scalar::Moments<double> both = scalar::merged(before, {count, mean, deviation});
+    counts(block)[c] = both.count;
+    means(block, columns)[c] = both.mean;
+    deviations(block, columns)[c] = both.deviation;
   }
 
   static double total(Acc acc) {
@@ -112,15 +114,21 @@ struct VarianceReduction {
   static void finish(const char* block_, int64_t columns, int64_t count, double correction,
                      char* const* outputs) {
     char* block = const_cast<char*>(block_);
-    double degrees = static_cast<double>(count) - correction;
-    if (degrees < 0) degrees = 0;
-    for (int64_t c = 0; c < columns; ++c) {
-      double variance = count == 0 ? __builtin_nan("") : deviations(block, columns)[c] / degrees;
-      double value = root ? __builtin_sqrt(variance) : variance;
-      double mean = count == 0 ? __builtin_nan("") : means(block, columns)[c];
-      __builtin_memcpy(outputs[0] + 8 * c, &value, 8);
-      if (with_mean) __builtin_memcpy(outputs[1] + 8 * c, &mean, 8);
+    for (int64_t c = 0; c < columns; c += Part::kLanes) {
+      const int64_t lanes = columns - c < Part::kLanes ? columns - c : Part::kLanes;
+      const scalar::Moments<Part> moments = {some(counts(block) + c, lanes),
+                                             some(means(block, columns) + c, lanes),
+                                             some(deviations(block, columns) + c, lanes)};
+      const scalar::Two<Part> result = scalar::VarianceFunctor<root, with_mean>::finish(
+          moments, Part(static_cast<double>(count)), Part(correction));
+      __builtin_memcpy(outputs[0] + 8 * c, &result.first.v, 8 * lanes);
+      if (with_mean) __builtin_memcpy(outputs[1] + 8 * c, &result.second.v, 8 * lanes);
     }
+  }
+  static Part some(const double* p, int64_t lanes) {
+    alignas(64) double buffer[Part::kLanes] = {};
+    __builtin_memcpy(buffer, p, 8 * lanes);
+    return Part::load(buffer);
   }
 
   static constexpr ReductionLoops kLoops = {

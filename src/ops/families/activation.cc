@@ -29,17 +29,16 @@ TensorSpec gelu_meta(const Tensor& self, std::string_view approximate) {
   require_supported(cpu::kGelu, self.dtype());
   return pointwise_spec({&self}, self.dtype());
 }
-void gelu_into(const Tensor& self, std::string_view approximate, const Tensor& out) {
-  run_pointwise(uses_tanh(approximate) ? cpu::kGeluTanh : cpu::kGelu, self.dtype(), out, {&self});
+PointwiseCall gelu_lower(const Tensor& self, std::string_view approximate) {
+  return {uses_tanh(approximate) ? cpu::kGeluTanh : cpu::kGelu, self.dtype(), {0}};
 }
 TensorSpec gelu_backward_meta(const Tensor& grad, const Tensor& self, std::string_view approximate) {
   uses_tanh(approximate);
   return pointwise_spec({&grad, &self}, common_type(grad, self));
 }
-void gelu_backward_into(const Tensor& grad, const Tensor& self, std::string_view approximate,
-                        const Tensor& out) {
-  run_pointwise(uses_tanh(approximate) ? cpu::kGeluTanhBackward : cpu::kGeluBackward, common_type(grad, self),
-                out, {&grad, &self});
+PointwiseCall gelu_backward_lower(const Tensor& grad, const Tensor& self, std::string_view approximate) {
+  return {
+      uses_tanh(approximate) ? cpu::kGeluTanhBackward : cpu::kGeluBackward, common_type(grad, self), {0, 1}};
 }
 
 // d/dx of gelu's derivative, times both gradients: what double backward needs.
@@ -58,11 +57,10 @@ TensorSpec threshold_backward_meta(const Tensor& grad, const Tensor& self, const
   // The first of the two decides the layout where they differ, and here that is the input.
   return pointwise_spec({&self, &grad}, common_type(grad, self));
 }
-void threshold_backward_into(const Tensor& grad, const Tensor& self, const Scalar& threshold,
-                             const Tensor& out) {
-  DType type = common_type(grad, self);
-  cpu::ParamValue param = param_of(threshold, type);
-  run_pointwise(cpu::kThresholdBackward, type, out, {&grad, &self}, {&param, 1});
+PointwiseCall threshold_backward_lower(const Tensor& grad, const Tensor& self, const Scalar& threshold) {
+  PointwiseCall call(cpu::kThresholdBackward, common_type(grad, self), {0, 1});
+  call.add_param(2, threshold);
+  return call;
 }
 
 }  // namespace
@@ -78,7 +76,7 @@ WEFT_OPERATOR(relu) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kRelu>::meta_function(),
     .kernel = Unary<cpu::kRelu>::exact_kernels(),
-    .scalar = &cpu::kRelu,
+    .lower = Unary<cpu::kRelu>::lower_rule(),
     .vjp = {.saves = outputs(0),
             .rule = [](const Vjp& v) { return Grads{threshold_backward(v.grad(), v.output(), 0)}; }},
     .batch = pointwise_batch,
@@ -92,7 +90,7 @@ WEFT_OPERATOR(tanh) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kTanh, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kTanh, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kTanh,
+    .lower = Unary<cpu::kTanh, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = outputs(0),
             .rule = [](const Vjp& v) { return Grads{tanh_backward(v.grad(), v.output())}; }},
     .batch = pointwise_batch,
@@ -106,7 +104,7 @@ WEFT_OPERATOR(sigmoid) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kSigmoid, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kSigmoid, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kSigmoid,
+    .lower = Unary<cpu::kSigmoid, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = outputs(0),
             .rule = [](const Vjp& v) { return Grads{sigmoid_backward(v.grad(), v.output())}; }},
     .batch = pointwise_batch,
@@ -120,7 +118,7 @@ WEFT_OPERATOR(silu) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kSilu>::meta_function(),
     .kernel = Unary<cpu::kSilu>::exact_kernels(),
-    .scalar = &cpu::kSilu,
+    .lower = Unary<cpu::kSilu>::lower_rule(),
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -142,7 +140,7 @@ WEFT_OPERATOR(tanh_backward) = {
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kTanhBackward>::meta_function(),
     .kernel = Binary<cpu::kTanhBackward>::kernels(),
-    .scalar = &cpu::kTanhBackward,
+    .lower = Binary<cpu::kTanhBackward>::lower_rule(),
     .vjp = {.saves = inputs(0, 1),
             .rule =
                 [](const Vjp& v) {
@@ -163,7 +161,7 @@ WEFT_OPERATOR(sigmoid_backward) = {
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kSigmoidBackward>::meta_function(),
     .kernel = Binary<cpu::kSigmoidBackward>::kernels(),
-    .scalar = &cpu::kSigmoidBackward,
+    .lower = Binary<cpu::kSigmoidBackward>::lower_rule(),
     .vjp = {.saves = inputs(0, 1),
             .rule =
                 [](const Vjp& v) {
@@ -184,7 +182,7 @@ WEFT_OPERATOR(silu_backward) = {
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kSiluBackward>::meta_function(),
     .kernel = Binary<cpu::kSiluBackward>::kernels(),
-    .scalar = &cpu::kSiluBackward,
+    .lower = Binary<cpu::kSiluBackward>::lower_rule(),
     .vjp = {.saves = inputs(0, 1),
             .rule =
                 [](const Vjp& v) {
@@ -203,8 +201,8 @@ WEFT_OPERATOR(threshold_backward) = {
         "Tensor(a!) grad_input) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&threshold_backward_meta>(),
-    .kernel = structured<&threshold_backward_meta, &threshold_backward_into, true>(),
-    .scalar = &cpu::kThresholdBackward,
+    .kernel = lowered<&threshold_backward_meta, &threshold_backward_lower>(),
+    .lower = lowering<&threshold_backward_lower>(),
     .vjp = {.saves = inputs(1),
             .rule =
                 [](const Vjp& v) {
@@ -222,8 +220,8 @@ WEFT_OPERATOR(gelu) = {
     .out = "aten::gelu.out(Tensor self, *, str approximate=\"none\", Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&gelu_meta>(),
-    .kernel = structured_exact<&gelu_meta, &gelu_into, true>(),
-    .scalar = &cpu::kGelu,
+    .kernel = lowered_exact<&gelu_meta, &gelu_lower>(),
+    .lower = lowering<&gelu_lower>(),
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -243,8 +241,8 @@ WEFT_OPERATOR(gelu_backward) = {
         "Tensor(a!) grad_input) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&gelu_backward_meta>(),
-    .kernel = structured<&gelu_backward_meta, &gelu_backward_into, true>(),
-    .scalar = &cpu::kGeluBackward,
+    .kernel = lowered<&gelu_backward_meta, &gelu_backward_lower>(),
+    .lower = lowering<&gelu_backward_lower>(),
     .vjp = {.saves = inputs(0, 1),
             .rule =
                 [](const Vjp& v) {

@@ -9,7 +9,6 @@ namespace {
 
 using Elu = Activation<cpu::kElu, Number, Number, Number>;
 using OfInput = ActivationBackward<cpu::kEluBackward, Number, Number, Number>;
-using OfResult = ActivationBackward<cpu::kEluBackwardOfResult, Number, Number, Number>;
 
 TensorSpec elu_backward_meta(const Tensor& grad, Number alpha, Number scale, Number input_scale,
                              bool is_result, const Tensor& self_or_result) {
@@ -19,10 +18,12 @@ TensorSpec elu_backward_meta(const Tensor& grad, Number alpha, Number scale, Num
           "version instead.");
   return OfInput::meta(grad, self_or_result, alpha, scale, input_scale);
 }
-void elu_backward_into(const Tensor& grad, Number alpha, Number scale, Number input_scale, bool is_result,
-                       const Tensor& self_or_result, const Tensor& out) {
-  if (is_result) OfResult::into(grad, self_or_result, alpha, scale, input_scale, out);
-  else OfInput::into(grad, self_or_result, alpha, scale, input_scale, out);
+PointwiseCall elu_backward_lower(const Tensor& grad, Number alpha, Number scale, Number input_scale,
+                                 bool is_result, const Tensor& self_or_result) {
+  PointwiseCall call(is_result ? cpu::kEluBackwardOfResult : cpu::kEluBackward,
+                     common_type(grad, self_or_result), {0, 5});
+  add_params(call, 1, alpha, scale, input_scale);
+  return call;
 }
 // Below zero the slope is an exponential of the input, and linear in the result.
 Grads elu_backward_vjp(const Vjp& v) {
@@ -48,7 +49,7 @@ WEFT_OPERATOR(elu) = {
     .traits = Traits::kPointwise,
     .meta = Elu::meta_function(),
     .kernel = Elu::kernels(),
-    .scalar = &cpu::kElu,
+    .lower = Elu::lower_rule(),
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -74,8 +75,8 @@ WEFT_OPERATOR(elu_backward) = {
         "bool is_result, Tensor self_or_result, *, Tensor(a!) grad_input) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&elu_backward_meta>(),
-    .kernel = structured<&elu_backward_meta, &elu_backward_into, true>(),
-    .scalar = &cpu::kEluBackward,
+    .kernel = lowered<&elu_backward_meta, &elu_backward_lower>(),
+    .lower = lowering<&elu_backward_lower>(),
     .vjp = {.saves = inputs(0, 5), .rule = elu_backward_vjp},
     .batch = pointwise_batch,
     .samples =
@@ -94,7 +95,7 @@ WEFT_OPERATOR(softplus) = {
     .traits = Traits::kPointwise,
     .meta = Softplus::meta_function(),
     .kernel = Softplus::kernels(),
-    .scalar = &cpu::kSoftplus,
+    .lower = Softplus::lower_rule(),
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -119,7 +120,7 @@ WEFT_OPERATOR(softplus_backward) = {
     .traits = Traits::kPointwise,
     .meta = SoftplusBackward::meta_function(),
     .kernel = SoftplusBackward::kernels(),
-    .scalar = &cpu::kSoftplusBackward,
+    .lower = SoftplusBackward::lower_rule(),
     .vjp = {.saves = inputs(0, 1),
             .rule =
                 [](const Vjp& v) {

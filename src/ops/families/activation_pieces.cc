@@ -26,12 +26,14 @@ TensorSpec hardtanh_meta(const Tensor& self, Number min_val, Number max_val) {
   bounds_of(self, min_val, max_val);
   return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
 }
-void hardtanh_into(const Tensor& self, Number min_val, Number max_val, const Tensor& out) {
+PointwiseCall hardtanh_lower(const Tensor& self, Number min_val, Number max_val) {
   Bounds bounds = bounds_of(self, min_val, max_val);
   require_fits(bounds.low, self.dtype());
   require_fits(bounds.high, self.dtype());
-  cpu::ParamValue params[] = {param_of(bounds.low, self.dtype()), param_of(bounds.high, self.dtype())};
-  run_pointwise(cpu::kClamp, self.dtype(), out, {&self}, params);
+  PointwiseCall call(cpu::kClamp, self.dtype(), {0});
+  call.add_param(1, bounds.low);
+  call.add_param(2, bounds.high);
+  return call;
 }
 Tensor relu6_composite(const Tensor& self) { return hardtanh(self, 0, 6); }
 const Tensor& relu6_inplace(const Tensor& self) { return hardtanh_(self, 0, 6); }
@@ -54,8 +56,8 @@ TensorSpec leaky_relu_backward_meta(const Tensor& grad, const Tensor& self, Numb
   spec.strides = pointwise_strides({&self, &grad}, spec.sizes);
   return spec;
 }
-void leaky_relu_backward_into(const Tensor& grad, const Tensor& self, Number slope, bool, const Tensor& out) {
-  LeakyReluBackward::into(grad, self, slope, out);
+PointwiseCall leaky_relu_backward_lower(const Tensor& grad, const Tensor& self, Number slope, bool) {
+  return LeakyReluBackward::lower(grad, self, slope);
 }
 
 using Threshold = Activation<cpu::kThreshold, Number, Number>;
@@ -84,8 +86,8 @@ WEFT_OPERATOR(threshold) = {
         "aten::threshold.out(Tensor self, Scalar threshold, Scalar value, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = Threshold::meta_function(),
-    .kernel = structured<&Threshold::meta, &Threshold::into, true>(),
-    .scalar = &cpu::kThreshold,
+    .kernel = lowered<&Threshold::meta, &Threshold::lower>(),
+    .lower = Threshold::lower_rule(),
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -108,8 +110,8 @@ WEFT_OPERATOR(hardtanh) = {
         "Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&hardtanh_meta>(),
-    .kernel = structured_exact<&hardtanh_meta, &hardtanh_into, true>(),
-    .scalar = &cpu::kClamp,
+    .kernel = lowered_exact<&hardtanh_meta, &hardtanh_lower>(),
+    .lower = lowering<&hardtanh_lower>(),
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -134,7 +136,7 @@ WEFT_OPERATOR(hardtanh_backward) = {
     .traits = Traits::kPointwise,
     .meta = HardtanhBackward::meta_function(),
     .kernel = HardtanhBackward::kernels(),
-    .scalar = &cpu::kHardtanhBackward,
+    .lower = HardtanhBackward::lower_rule(),
     .vjp = {.saves = inputs(1),
             .rule =
                 [](const Vjp& v) {
@@ -163,7 +165,7 @@ WEFT_OPERATOR(hardsigmoid) = {
     .traits = Traits::kPointwise,
     .meta = Hardsigmoid::meta_function(),
     .kernel = Hardsigmoid::kernels(),
-    .scalar = &cpu::kHardsigmoid,
+    .lower = Hardsigmoid::lower_rule(),
     .vjp = {.saves = inputs(0),
             .rule = [](const Vjp& v) { return Grads{hardsigmoid_backward(v.grad(), v.input(0))}; }},
     .batch = pointwise_batch,
@@ -178,7 +180,7 @@ WEFT_OPERATOR(hardsigmoid_backward) = {
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kHardsigmoidBackward>::meta_function(),
     .kernel = Binary<cpu::kHardsigmoidBackward>::kernels(),
-    .scalar = &cpu::kHardsigmoidBackward,
+    .lower = Binary<cpu::kHardsigmoidBackward>::lower_rule(),
     .vjp = {.saves = inputs(1),
             .rule =
                 [](const Vjp& v) {
@@ -195,7 +197,7 @@ WEFT_OPERATOR(hardswish) = {
     .traits = Traits::kPointwise,
     .meta = Hardswish::meta_function(),
     .kernel = Hardswish::kernels(),
-    .scalar = &cpu::kHardswish,
+    .lower = Hardswish::lower_rule(),
     .vjp = {.saves = inputs(0),
             .rule = [](const Vjp& v) { return Grads{hardswish_backward(v.grad(), v.input(0))}; }},
     .batch = pointwise_batch,
@@ -208,7 +210,7 @@ WEFT_OPERATOR(hardswish_backward) = {
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kHardswishBackward>::meta_function(),
     .kernel = Binary<cpu::kHardswishBackward>::exact_kernels(),
-    .scalar = &cpu::kHardswishBackward,
+    .lower = Binary<cpu::kHardswishBackward>::lower_rule(),
     .vjp = {.saves = inputs(0, 1),
             .rule =
                 [](const Vjp& v) {
@@ -227,7 +229,7 @@ WEFT_OPERATOR(leaky_relu) = {
     .traits = Traits::kPointwise,
     .meta = LeakyRelu::meta_function(),
     .kernel = LeakyRelu::kernels(),
-    .scalar = &cpu::kLeakyRelu,
+    .lower = LeakyRelu::lower_rule(),
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -252,8 +254,8 @@ WEFT_OPERATOR(leaky_relu_backward) = {
         "self_is_result, *, Tensor(a!) grad_input) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&leaky_relu_backward_meta>(),
-    .kernel = structured<&leaky_relu_backward_meta, &leaky_relu_backward_into, true>(),
-    .scalar = &cpu::kLeakyReluBackward,
+    .kernel = lowered<&leaky_relu_backward_meta, &leaky_relu_backward_lower>(),
+    .lower = lowering<&leaky_relu_backward_lower>(),
     .vjp = {.saves = inputs(1),
             .rule =
                 [](const Vjp& v) {

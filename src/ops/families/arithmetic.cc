@@ -32,21 +32,30 @@ struct Scaled {
   static TensorSpec meta(const Tensor& self, const Tensor& other, const Scalar& alpha) {
     return pointwise_spec({&self, &other}, compute(self, other, alpha));
   }
-  static void into(const Tensor& self, const Tensor& other, const Scalar& alpha, const Tensor& out) {
-    DType type = compute(self, other, alpha);
-    if (alpha.equals_number(1)) return run_pointwise(simple, type, out, {&self, &other});
-    require_fits(alpha, type);
-    cpu::ParamValue param = param_of(alpha, type);
-    run_pointwise(scaled, type, out, {&self, &other}, {&param, 1});
+  template <typename Other>
+  [[gnu::always_inline]] static PointwiseCall lower(const Tensor& self, const Other& other,
+                                                    const Scalar& alpha) {
+    const bool is_simple = alpha.equals_number(1);
+    PointwiseCall call(is_simple ? simple : scaled, compute(self, other, alpha), {0, 1});
+    if (!is_simple) {
+      require_fits(alpha, call.compute);
+      call.add_param(2, alpha);
+    }
+    return call;
+  }
+  static Tensor functional(const Tensor& self, const Tensor& other, const Scalar& alpha) {
+    const PointwiseCall call = lower(self, other, alpha);
+    Tensor out = allocate(pointwise_spec({&self, &other}, call.compute));
+    run_call(call, out, self, other, alpha);
+    return out;
   }
   static TensorSpec scalar_meta(const Tensor& self, const Scalar& other, const Scalar& alpha) {
     return {compute(self, other, alpha), self.device(), SymInts(self.sizes()), strides_beside_number(self)};
   }
-  static void scalar_into(const Tensor& self, const Scalar& other, const Scalar& alpha, const Tensor& out) {
-    into(self, wrapped_number(other), alpha, out);
+  static constexpr KernelSet kernels() {
+    return with_functional<&functional>(lowered<&meta, &lower<Tensor>>());
   }
-  static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }
-  static constexpr KernelSet scalar_kernels() { return structured_exact<&scalar_meta, &scalar_into, true>(); }
+  static constexpr KernelSet scalar_kernels() { return lowered_exact<&scalar_meta, &lower<Scalar>>(); }
 };
 using Add = Scaled<cpu::kAdd, cpu::kAddAlpha>;
 using Sub = Scaled<cpu::kSub, cpu::kSubAlpha>;
@@ -87,7 +96,7 @@ WEFT_OPERATOR(add_tensor) = {
     .traits = Traits::kPointwise,
     .meta = function<&Add::meta>(),
     .kernel = Add::kernels(),
-    .scalar = &cpu::kAddAlpha,
+    .lower = lowering<&Add::lower<Tensor>>(),
     .vjp = {.rule =
                 [](const Vjp& v) {
                   Scalar alpha = conj_of(v.arg<Scalar>(2));
@@ -105,7 +114,7 @@ WEFT_OPERATOR(add_scalar) = {
     .traits = Traits::kPointwise | Traits::kNumberOverload,
     .meta = function<&Add::scalar_meta>(),
     .kernel = Add::scalar_kernels(),
-    .scalar = &cpu::kAddAlpha,
+    .lower = lowering<&Add::lower<Scalar>>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad()}; }},
     .batch = pointwise_batch,
     .samples = scalar_samples,
@@ -118,7 +127,7 @@ WEFT_OPERATOR(sub_tensor) = {
     .traits = Traits::kPointwise,
     .meta = function<&Sub::meta>(),
     .kernel = Sub::kernels(),
-    .scalar = &cpu::kSubAlpha,
+    .lower = lowering<&Sub::lower<Tensor>>(),
     .vjp = {.rule =
                 [](const Vjp& v) {
                   Scalar alpha = conj_of(v.arg<Scalar>(2));
@@ -137,7 +146,7 @@ WEFT_OPERATOR(sub_scalar) = {
     .traits = Traits::kPointwise | Traits::kNumberOverload,
     .meta = function<&Sub::scalar_meta>(),
     .kernel = Sub::scalar_kernels(),
-    .scalar = &cpu::kSubAlpha,
+    .lower = lowering<&Sub::lower<Scalar>>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad()}; }},
     .batch = pointwise_batch,
     .samples = scalar_samples,
@@ -177,7 +186,7 @@ WEFT_OPERATOR(mul_tensor) = {
     .traits = Traits::kPointwise | Traits::kCommutative | Traits::kLinear,
     .meta = Binary<cpu::kMul>::meta_function(),
     .kernel = Binary<cpu::kMul>::kernels(),
-    .scalar = &cpu::kMul,
+    .lower = Binary<cpu::kMul>::lower_rule(),
     .vjp = {.saves = each_for_the_other(0, 1),
             .rule =
                 [](const Vjp& v) {
@@ -195,7 +204,7 @@ WEFT_OPERATOR(mul_scalar) = {
     .traits = Traits::kPointwise | Traits::kLinear | Traits::kNumberOverload,
     .meta = BinaryScalar<cpu::kMul>::meta_function(),
     .kernel = BinaryScalar<cpu::kMul>::exact_kernels(),
-    .scalar = &cpu::kMul,
+    .lower = BinaryScalar<cpu::kMul>::lower_rule(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad() * conj_of(v.arg<Scalar>(1))}; }},
     .batch = pointwise_batch,
     .samples = scalar_samples,
@@ -208,7 +217,7 @@ WEFT_OPERATOR(div_tensor) = {
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kDiv, TypeRule::kFloat>::meta_function(),
     .kernel = Binary<cpu::kDiv, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kDiv,
+    .lower = Binary<cpu::kDiv, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = input_for(0, 1) | inputs(1),
             .rule =
                 [](const Vjp& v) {
@@ -230,7 +239,7 @@ WEFT_OPERATOR(div_scalar) = {
     .traits = Traits::kPointwise | Traits::kLinear | Traits::kNumberOverload,
     .meta = BinaryScalar<cpu::kDiv, TypeRule::kFloat>::meta_function(),
     .kernel = BinaryScalar<cpu::kDiv, TypeRule::kFloat>::exact_kernels(),
-    .scalar = &cpu::kDiv,
+    .lower = BinaryScalar<cpu::kDiv, TypeRule::kFloat>::lower_rule(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad() / conj_of(v.arg<Scalar>(1))}; }},
     .batch = pointwise_batch,
     .samples = scalar_samples,
@@ -243,7 +252,7 @@ WEFT_OPERATOR(neg) = {
     .traits = Traits::kPointwise | Traits::kLinear,
     .meta = Unary<cpu::kNeg>::meta_function(),
     .kernel = Unary<cpu::kNeg>::exact_kernels(),
-    .scalar = &cpu::kNeg,
+    .lower = Unary<cpu::kNeg>::lower_rule(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{-v.grad()}; }},
     .batch = pointwise_batch,
     .samples = unary_samples,
@@ -256,7 +265,7 @@ WEFT_OPERATOR(reciprocal) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kReciprocal, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kReciprocal, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kReciprocal,
+    .lower = Unary<cpu::kReciprocal, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = outputs(0),
             .rule = [](const Vjp& v) { return Grads{-v.grad() * conj_of(v.output() * v.output())}; }},
     .batch = pointwise_batch,

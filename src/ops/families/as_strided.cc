@@ -1,5 +1,6 @@
 // Memory seen with any sizes and strides, and its transposes.
 #include "ops/support/checks.h"
+#include "ops/support/dense.h"
 #include "ops/support/family.h"
 #include "ops/support/preserved_copy.h"
 #include "ops/support/view_geometry.h"
@@ -127,12 +128,9 @@ TensorSpec as_strided_backward_meta(const Tensor& grad, SymIntSpan input_size, S
 }
 // The transpose of as_strided: each element of `grad` is added where the view read it. `offset` counts from
 // the input's first element. Where elements of the input share memory, each gets its share of the sum.
-Tensor as_strided_backward_kernel(const Tensor& grad, SymIntSpan input_size, SymIntSpan input_stride,
-                                  SymIntSpan size, SymIntSpan stride, const SymInt& offset) {
-  as_strided_backward_meta(grad, input_size, input_stride, size, stride, offset);
-  Tensor dense = grad.is_contiguous() ? grad : allocate_contiguous(grad.sizes(), grad.dtype());
-  if (!dense.is_same(grad)) copy_values(dense, grad);
-  Tensor result = allocate_contiguous(input_size, grad.dtype(), grad.device());
+void add_where_read(const Tensor& grad, SymIntSpan input_size, SymIntSpan input_stride, SymIntSpan size,
+                    SymIntSpan stride, const SymInt& offset, const Tensor& result) {
+  Tensor dense = dense_as(grad, grad.dtype());
   int64_t low = std::min<int64_t>(0, offset.plain()), high = offset.plain();
   int64_t input_high = 0;
   for (size_t d = 0; d < size.size(); ++d)
@@ -163,7 +161,12 @@ Tensor as_strided_backward_kernel(const Tensor& grad, SymIntSpan input_size, Sym
       });
     }
   });
-  return result;
+}
+void as_strided_backward_into(const Tensor& grad, SymIntSpan input_size, SymIntSpan input_stride,
+                              SymIntSpan size, SymIntSpan stride, const SymInt& offset, const Tensor& out) {
+  write_dense(out, [&](const Tensor& result) {
+    add_where_read(grad, input_size, input_stride, size, stride, offset, result);
+  });
 }
 
 }  // namespace
@@ -206,7 +209,7 @@ WEFT_OPERATOR(as_strided_backward) = {
         "SymInt[] stride, SymInt offset) -> Tensor",
     .traits = Traits::kLinear | Traits::kNotBatchable,
     .meta = function<&as_strided_backward_meta>(),
-    .kernel = plain<&as_strided_backward_kernel>(),
+    .kernel = structured<&as_strided_backward_meta, &as_strided_backward_into>(),
     .vjp = {.rule =
                 [](const Vjp& v) {
                   // The transpose of a transpose: the view itself, of a gradient laid out as the input was.

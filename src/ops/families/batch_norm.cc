@@ -168,24 +168,18 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_gradients(const Tensor& grad, cons
   }
   return {to_input, to_weight, to_bias};
 }
-std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_kernel(
-    const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& running_mean,
-    const Tensor& running_var, const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps,
-    Mask mask) {
-  auto [in_spec, weight_spec, bias_spec] = batch_norm_backward_meta(
-      grad, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, mask);
+void batch_norm_backward_into(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                              const Tensor& running_mean, const Tensor& running_var, const Tensor& save_mean,
+                              const Tensor& save_invstd, bool train, double eps, Mask, const Tensor& dx,
+                              const Tensor& dw, const Tensor& db) {
   DType type = wide_type(input.dtype());
   Tensor m = (train ? save_mean : running_mean).to(type),
          r = train ? save_invstd.to(type) : rsqrt(running_var.to(type) + eps);
-  auto [dx, dw, db] = batch_norm_gradients(
+  auto [to_input, to_weight, to_bias] = batch_norm_gradients(
       grad.to(type), input.to(type), weight.defined() ? weight.to(type).reshape({-1}) : weight, m, r, train);
-  auto finish = [](const MaybeSpec& spec, const Tensor& value) {
-    if (!spec) return Tensor();
-    Tensor result = allocate(*spec);
-    copy_values(result, value);
-    return result;
-  };
-  return {finish(in_spec, dx), finish(weight_spec, dw), finish(bias_spec, db)};
+  if (dx.defined()) copy_values(dx, to_input);
+  if (dw.defined()) copy_values(dw, to_weight);
+  if (db.defined()) copy_values(db, to_bias);
 }
 
 // --- the forms that say what they do to the running statistics -------------------------------------------
@@ -356,7 +350,7 @@ WEFT_OPERATOR(native_batch_norm_backward) = {
         "bool[3] output_mask, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), "
         "Tensor(b!), Tensor(c!))",
     .meta = function<&batch_norm_backward_meta>(),
-    .kernel = plain<&batch_norm_backward_kernel, OutType::kExact>(),
+    .kernel = structured_exact<&batch_norm_backward_meta, &batch_norm_backward_into>(),
     .vjp = {.saves = inputs(0, 1, 2, 3, 4), .rule = batch_norm_backward_vjp},
     .batch = loop_batch,
     .samples =

@@ -37,40 +37,30 @@ bool is_number(const Scalar& exponent, double value) {
   const Complex<double> z = exponent.to_complex();
   return z.re == value && z.im == 0;
 }
-// Powers of complex numbers that are products: the logarithm and the exponential of the general way lose
-// infinities and zeros. Says whether it was one.
-bool complex_power_into(const Tensor& self, const Scalar& exponent, DType type, const Tensor& out) {
-  if (is_number(exponent, 0)) fill_values(out, 1);  // whatever the base is
-  else if (is_number(exponent, 1)) copy_values(out, self);
-  else if (is_number(exponent, -1)) run_pointwise(cpu::kReciprocal, type, out, {&self});
-  else if (is_number(exponent, 3) || is_number(exponent, -2)) {
-    Tensor square = allocate_contiguous(self.sizes(), type);
-    run_pointwise(cpu::kSquare, type, square, {&self});
-    if (is_number(exponent, 3)) run_pointwise(cpu::kMul, type, out, {&square, &self});
-    else run_pointwise(cpu::kReciprocal, type, out, {&square});
-  } else return false;
-  return true;
-}
-void pow_scalar_into(const Tensor& self, const Scalar& exponent, const Tensor& out) {
-  DType type = common_type(self, exponent);
-  if (is_number(exponent, 2)) return run_pointwise(cpu::kSquare, type, out, {&self});
-  if (is_complex(type) && complex_power_into(self, exponent, type, out)) return;
+PointwiseCall pow_scalar_lower(const Tensor& self, const Scalar& exponent) {
+  const DType type = common_type(self, exponent);
+  if (is_number(exponent, 2)) return {cpu::kSquare, type, {0}};
+  if (is_complex(type)) {
+    if (is_number(exponent, 0)) return filling_call(1, type);  // whatever the base is
+    if (is_number(exponent, 1)) return {cpu::kCopy, type, {0}};
+    if (is_number(exponent, -1)) return {cpu::kReciprocal, type, {0}};
+    if (is_number(exponent, 3)) return {cpu::kCube, type, {0}};
+    if (is_number(exponent, -2)) return {cpu::kInverseSquare, type, {0}};
+  }
   // Half precision is rounded from pow; the others differ from it at -0 and -inf.
   const bool has_roots = type > kInt64 && type != kFloat16;
-  if (has_roots && is_number(exponent, 0.5)) return run_pointwise(cpu::kSqrt, type, out, {&self});
-  if (has_roots && is_number(exponent, -0.5)) return run_pointwise(cpu::kRsqrt, type, out, {&self});
+  if (has_roots && is_number(exponent, 0.5)) return {cpu::kSqrt, type, {0}};
+  if (has_roots && is_number(exponent, -0.5)) return {cpu::kRsqrt, type, {0}};
   if (type <= kInt64 || type == kFloat16 || type == kBFloat16) require_fits(exponent, type);
-  Tensor number = wrapped_number(exponent);
-  run_pointwise(cpu::kPow, type, out, {&self, &number});
+  return {cpu::kPow, type, {0, 1}};
 }
 TensorSpec pow_base_meta(const Scalar& self, const Tensor& exponent) {
   DType type = common_type(self, exponent);
   require_supported(cpu::kPow, type);
   return pointwise_spec({&exponent}, type);
 }
-void pow_base_into(const Scalar& self, const Tensor& exponent, const Tensor& out) {
-  Tensor number = wrapped_number(self);
-  run_pointwise(cpu::kPow, common_type(self, exponent), out, {&number, &exponent});
+PointwiseCall pow_base_lower(const Scalar& self, const Tensor& exponent) {
+  return {cpu::kPow, common_type(self, exponent), {0, 1}};
 }
 
 // d(x^n)/dx = n x^(n-1), and zero for n = 0 whatever x is.
@@ -124,16 +114,17 @@ DType clamp_type(const Tensor& self, const MaybeScalar& min, const MaybeScalar& 
 TensorSpec clamp_meta(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) {
   return pointwise_spec({&self}, clamp_type(self, min, max));
 }
-void clamp_into(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max, const Tensor& out) {
+PointwiseCall clamp_lower(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) {
   DType type = clamp_type(self, min, max);
-  SmallVector<cpu::ParamValue, 2> params;
+  PointwiseCall call(min && max ? cpu::kClamp : min ? cpu::kClampMin : cpu::kClampMax, type, {0});
+  uint8_t argument = 0;
   for (const MaybeScalar* bound : {&min, &max}) {
+    ++argument;
     if (!*bound) continue;
     require_fits(**bound, type);
-    params.push_back(param_of(**bound, type));
+    call.add_param(argument, **bound);
   }
-  const cpu::PointwiseKernel& kernel = min && max ? cpu::kClamp : min ? cpu::kClampMin : cpu::kClampMax;
-  run_pointwise(kernel, type, out, {&self}, {params.data(), params.size()});
+  return call;
 }
 Tensor inside(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) {
   if (min && max) return logical_and(self >= *min, self <= *max);
@@ -151,11 +142,11 @@ DType clamp_tensor_type(const Tensor& self, const Tensor& min, const Tensor& max
 TensorSpec clamp_tensor_meta(const Tensor& self, const Tensor& min, const Tensor& max) {
   return pointwise_spec({&self, &min, &max}, clamp_tensor_type(self, min, max));
 }
-void clamp_tensor_into(const Tensor& self, const Tensor& min, const Tensor& max, const Tensor& out) {
+PointwiseCall clamp_tensor_lower(const Tensor& self, const Tensor& min, const Tensor& max) {
   DType type = clamp_tensor_type(self, min, max);
-  if (min.defined() && max.defined()) return run_pointwise(cpu::kClampTensor, type, out, {&self, &min, &max});
-  run_pointwise(min.defined() ? cpu::kMaximum : cpu::kMinimum, type, out,
-                {&self, min.defined() ? &min : &max});
+  if (min.defined() && max.defined()) return {cpu::kClampTensor, type, {0, 1, 2}};
+  if (min.defined()) return {cpu::kMaximum, type, {0, 1}};
+  return {cpu::kMinimum, type, {0, 2}};
 }
 Grads clamp_tensor_vjp(const Vjp& v) {
   Tensor self = v.input(0), min = v.has(1) ? v.input(1) : Tensor(), max = v.has(2) ? v.input(2) : Tensor();
@@ -178,8 +169,8 @@ WEFT_OPERATOR(pow_tensor_scalar) = {
     .out = "aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&pow_scalar_meta>(),
-    .kernel = structured<&pow_scalar_meta, &pow_scalar_into, true>(),
-    .scalar = &cpu::kPow,
+    .kernel = lowered<&pow_scalar_meta, &pow_scalar_lower>(),
+    .lower = lowering<&pow_scalar_lower>(),
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -203,7 +194,7 @@ WEFT_OPERATOR(pow_tensor_tensor) = {
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kPow>::meta_function(),
     .kernel = Binary<cpu::kPow>::kernels(),
-    .scalar = &cpu::kPow,
+    .lower = Binary<cpu::kPow>::lower_rule(),
     .vjp = {.saves = inputs(0, 1) | outputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -226,8 +217,8 @@ WEFT_OPERATOR(pow_scalar) = {
     .out = "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&pow_base_meta>(),
-    .kernel = structured<&pow_base_meta, &pow_base_into, true>(),
-    .scalar = &cpu::kPow,
+    .kernel = lowered<&pow_base_meta, &pow_base_lower>(),
+    .lower = lowering<&pow_base_lower>(),
     .vjp = {.saves = inputs(1) | outputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -244,7 +235,7 @@ WEFT_OPERATOR(maximum) = {
     .traits = Traits::kPointwise | Traits::kCommutative,
     .meta = Binary<cpu::kMaximum>::meta_function(),
     .kernel = Binary<cpu::kMaximum>::kernels(),
-    .scalar = &cpu::kMaximum,
+    .lower = Binary<cpu::kMaximum>::lower_rule(),
     .vjp = {.saves = inputs(0, 1), .rule = extreme_vjp<true>},
     .batch = pointwise_batch,
     .samples = pair_samples,
@@ -256,7 +247,7 @@ WEFT_OPERATOR(minimum) = {
     .traits = Traits::kPointwise | Traits::kCommutative,
     .meta = Binary<cpu::kMinimum>::meta_function(),
     .kernel = Binary<cpu::kMinimum>::kernels(),
-    .scalar = &cpu::kMinimum,
+    .lower = Binary<cpu::kMinimum>::lower_rule(),
     .vjp = {.saves = inputs(0, 1), .rule = extreme_vjp<false>},
     .batch = pointwise_batch,
     .samples = pair_samples,
@@ -285,8 +276,8 @@ WEFT_OPERATOR(clamp) = {
         "aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&clamp_meta>(),
-    .kernel = structured_exact<&clamp_meta, &clamp_into, true>(),
-    .scalar = &cpu::kClamp,
+    .kernel = lowered_exact<&clamp_meta, &clamp_lower>(),
+    .lower = lowering<&clamp_lower>(),
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -311,8 +302,8 @@ WEFT_OPERATOR(clamp_tensor) = {
         "Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&clamp_tensor_meta>(),
-    .kernel = structured<&clamp_tensor_meta, &clamp_tensor_into, true>(),
-    .scalar = &cpu::kClampTensor,
+    .kernel = lowered<&clamp_tensor_meta, &clamp_tensor_lower>(),
+    .lower = lowering<&clamp_tensor_lower>(),
     .vjp = {.saves = inputs(0, 1, 2), .rule = clamp_tensor_vjp},
     .batch = pointwise_batch,
     .samples =
@@ -328,8 +319,10 @@ struct OneSided {
   static TensorSpec meta(const Tensor& self, const Scalar& bound) {
     return is_min ? clamp_meta(self, bound, {}) : clamp_meta(self, {}, bound);
   }
-  static void into(const Tensor& self, const Scalar& bound, const Tensor& out) {
-    is_min ? clamp_into(self, bound, {}, out) : clamp_into(self, {}, bound, out);
+  static PointwiseCall lower(const Tensor& self, const Scalar& bound) {
+    PointwiseCall call = is_min ? clamp_lower(self, bound, {}) : clamp_lower(self, {}, bound);
+    call.param_arguments[0] = 1;
+    return call;
   }
   static Grads vjp(const Vjp& v) {
     return {masked(v.grad(), is_min ? v.input(0) >= v.arg<Scalar>(1) : v.input(0) <= v.arg<Scalar>(1))};
@@ -343,8 +336,8 @@ WEFT_OPERATOR(clamp_min) = {
     .out = "aten::clamp_min.out(Tensor self, Scalar min, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&OneSided<true>::meta>(),
-    .kernel = structured_exact<&OneSided<true>::meta, &OneSided<true>::into, true>(),
-    .scalar = &cpu::kClampMin,
+    .kernel = lowered_exact<&OneSided<true>::meta, &OneSided<true>::lower>(),
+    .lower = lowering<&OneSided<true>::lower>(),
     .vjp = {.saves = inputs(0), .rule = OneSided<true>::vjp},
     .batch = pointwise_batch,
     .samples = [] { return Samples{{"real", {f64({3, 4}), 0.1}}}; },
@@ -356,8 +349,8 @@ WEFT_OPERATOR(clamp_max) = {
     .out = "aten::clamp_max.out(Tensor self, Scalar max, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&OneSided<false>::meta>(),
-    .kernel = structured_exact<&OneSided<false>::meta, &OneSided<false>::into, true>(),
-    .scalar = &cpu::kClampMax,
+    .kernel = lowered_exact<&OneSided<false>::meta, &OneSided<false>::lower>(),
+    .lower = lowering<&OneSided<false>::lower>(),
     .vjp = {.saves = inputs(0), .rule = OneSided<false>::vjp},
     .batch = pointwise_batch,
     .samples = [] { return Samples{{"real", {f64({3, 4}), 0.1}}}; },
@@ -370,7 +363,7 @@ WEFT_OPERATOR(logical_and) = {
     .traits = Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
     .meta = Binary<cpu::kLogicalAnd, TypeRule::kBool>::meta_function(),
     .kernel = Binary<cpu::kLogicalAnd, TypeRule::kBool>::kernels(),
-    .scalar = &cpu::kLogicalAnd,
+    .lower = Binary<cpu::kLogicalAnd, TypeRule::kBool>::lower_rule(),
     .batch = pointwise_batch,
     .samples = integer_pair_samples,
 };
@@ -382,7 +375,7 @@ WEFT_OPERATOR(logical_or) = {
     .traits = Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
     .meta = Binary<cpu::kLogicalOr, TypeRule::kBool>::meta_function(),
     .kernel = Binary<cpu::kLogicalOr, TypeRule::kBool>::kernels(),
-    .scalar = &cpu::kLogicalOr,
+    .lower = Binary<cpu::kLogicalOr, TypeRule::kBool>::lower_rule(),
     .batch = pointwise_batch,
     .samples = integer_pair_samples,
 };
@@ -394,7 +387,7 @@ WEFT_OPERATOR(bitwise_and_tensor) = {
     .traits = Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
     .meta = Binary<cpu::kBitwiseAnd>::meta_function(),
     .kernel = Binary<cpu::kBitwiseAnd>::kernels(),
-    .scalar = &cpu::kBitwiseAnd,
+    .lower = Binary<cpu::kBitwiseAnd>::lower_rule(),
     .batch = pointwise_batch,
     .samples = integer_pair_samples,
 };

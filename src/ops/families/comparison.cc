@@ -21,7 +21,7 @@ WEFT_OPERATOR(eq_tensor) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable | Traits::kCommutative,
     .meta = Binary<cpu::kEq>::meta_function(),
     .kernel = Binary<cpu::kEq>::kernels(),
-    .scalar = &cpu::kEq,
+    .lower = Binary<cpu::kEq>::lower_rule(),
     .batch = pointwise_batch,
     .samples = tensor_samples,
 };
@@ -33,7 +33,7 @@ WEFT_OPERATOR(eq_scalar) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = BinaryScalar<cpu::kEq>::meta_function(),
     .kernel = BinaryScalar<cpu::kEq>::kernels(),
-    .scalar = &cpu::kEq,
+    .lower = BinaryScalar<cpu::kEq>::lower_rule(),
     .batch = pointwise_batch,
     .samples = scalar_samples,
 };
@@ -45,7 +45,7 @@ WEFT_OPERATOR(ne_tensor) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable | Traits::kCommutative,
     .meta = Binary<cpu::kNe>::meta_function(),
     .kernel = Binary<cpu::kNe>::kernels(),
-    .scalar = &cpu::kNe,
+    .lower = Binary<cpu::kNe>::lower_rule(),
     .batch = pointwise_batch,
     .samples = tensor_samples,
 };
@@ -57,7 +57,7 @@ WEFT_OPERATOR(ne_scalar) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = BinaryScalar<cpu::kNe>::meta_function(),
     .kernel = BinaryScalar<cpu::kNe>::kernels(),
-    .scalar = &cpu::kNe,
+    .lower = BinaryScalar<cpu::kNe>::lower_rule(),
     .batch = pointwise_batch,
     .samples = scalar_samples,
 };
@@ -69,7 +69,7 @@ WEFT_OPERATOR(lt_tensor) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = Binary<cpu::kLt>::meta_function(),
     .kernel = Binary<cpu::kLt>::kernels(),
-    .scalar = &cpu::kLt,
+    .lower = Binary<cpu::kLt>::lower_rule(),
     .batch = pointwise_batch,
     .samples = tensor_samples,
 };
@@ -81,7 +81,7 @@ WEFT_OPERATOR(lt_scalar) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = BinaryScalar<cpu::kLt>::meta_function(),
     .kernel = BinaryScalar<cpu::kLt>::kernels(),
-    .scalar = &cpu::kLt,
+    .lower = BinaryScalar<cpu::kLt>::lower_rule(),
     .batch = pointwise_batch,
     .samples = scalar_samples,
 };
@@ -93,7 +93,7 @@ WEFT_OPERATOR(le_tensor) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = Binary<cpu::kLe>::meta_function(),
     .kernel = Binary<cpu::kLe>::kernels(),
-    .scalar = &cpu::kLe,
+    .lower = Binary<cpu::kLe>::lower_rule(),
     .batch = pointwise_batch,
     .samples = tensor_samples,
 };
@@ -105,7 +105,7 @@ WEFT_OPERATOR(le_scalar) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = BinaryScalar<cpu::kLe>::meta_function(),
     .kernel = BinaryScalar<cpu::kLe>::kernels(),
-    .scalar = &cpu::kLe,
+    .lower = BinaryScalar<cpu::kLe>::lower_rule(),
     .batch = pointwise_batch,
     .samples = scalar_samples,
 };
@@ -117,7 +117,7 @@ WEFT_OPERATOR(gt_tensor) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = Binary<cpu::kGt>::meta_function(),
     .kernel = Binary<cpu::kGt>::kernels(),
-    .scalar = &cpu::kGt,
+    .lower = Binary<cpu::kGt>::lower_rule(),
     .batch = pointwise_batch,
     .samples = tensor_samples,
 };
@@ -129,7 +129,7 @@ WEFT_OPERATOR(gt_scalar) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = BinaryScalar<cpu::kGt>::meta_function(),
     .kernel = BinaryScalar<cpu::kGt>::kernels(),
-    .scalar = &cpu::kGt,
+    .lower = BinaryScalar<cpu::kGt>::lower_rule(),
     .batch = pointwise_batch,
     .samples = scalar_samples,
 };
@@ -141,7 +141,7 @@ WEFT_OPERATOR(ge_tensor) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = Binary<cpu::kGe>::meta_function(),
     .kernel = Binary<cpu::kGe>::kernels(),
-    .scalar = &cpu::kGe,
+    .lower = Binary<cpu::kGe>::lower_rule(),
     .batch = pointwise_batch,
     .samples = tensor_samples,
 };
@@ -153,7 +153,7 @@ WEFT_OPERATOR(ge_scalar) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = BinaryScalar<cpu::kGe>::meta_function(),
     .kernel = BinaryScalar<cpu::kGe>::kernels(),
-    .scalar = &cpu::kGe,
+    .lower = BinaryScalar<cpu::kGe>::lower_rule(),
     .batch = pointwise_batch,
     .samples = scalar_samples,
 };

@@ -21,9 +21,8 @@ Tensor conj_view_kernel(const Tensor& self) {
 }
 Tensor neg_view_kernel(const Tensor& self) { return flipped(self, tensor_flag::kNegative); }
 TensorSpec conj_physical_meta(const Tensor& self) { return pointwise_spec({&self}, self.dtype()); }
-void conj_physical_into(const Tensor& self, const Tensor& out) {
-  if (self.is_complex()) run_pointwise(cpu::kConj, self.dtype(), out, {&self});
-  else copy_values(out, self);
+PointwiseCall conj_physical_lower(const Tensor& self) {
+  return {self.is_complex() ? cpu::kConj : cpu::kCopy, self.dtype(), {0}};
 }
 Tensor conj_composite(const Tensor& self) { return self.is_complex() ? _conj(self) : self; }
 Tensor conj_physical_composite(const Tensor& self) { return self.is_complex() ? _conj_physical(self) : self; }
@@ -129,8 +128,8 @@ WEFT_OPERATOR(conj_physical_kernel) = {
     .out = "aten::_conj_physical.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&conj_physical_meta>(),
-    .kernel = structured_exact<&conj_physical_meta, &conj_physical_into, true>(),
-    .scalar = &cpu::kConj,
+    .kernel = lowered_exact<&conj_physical_meta, &conj_physical_lower>(),
+    .lower = lowering<&conj_physical_lower>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{conj_physical(v.grad())}; }},
     .batch = pointwise_batch,
     .samples = complex_samples,

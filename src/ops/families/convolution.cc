@@ -5,6 +5,7 @@
 #include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
+#include "ops/support/reduction.h"
 #include "ops/view_replay.h"
 
 namespace weft::ops {
@@ -262,46 +263,32 @@ std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> convolution_backward_meta(
   if (mask[2]) std::get<2>(specs) = contiguous_spec({grad.sizes()[1]}, grad.dtype(), grad.device());
   return specs;
 }
-Tensor finished(const Tensor& computed, const TensorSpec& spec) {
-  if (computed.dtype() == spec.dtype && same_sizes(computed.strides(), spec.strides)) return computed;
-  Tensor result = allocate(spec);
-  copy_values(result, computed);
-  return result;
-}
-// The result of `fast`, which takes f32 in either layout and may decline, or else of `plain`, which takes
+// Writes what `fast` computes, which takes f32 in either layout and may decline, or else `plain`, which takes
 // dense memory.
 template <typename Fast, typename Plain>
-Tensor computed(const TensorSpec& spec, DType type, const Fast& fast, const Plain& plain) {
-  Tensor result = allocate({type, spec.device, spec.sizes, spec.strides});
+void compute_into(const Tensor& out, DType type, const Fast& fast, const Plain& plain) {
+  Tensor result = out.dtype() == type
+                      ? out
+                      : allocate({type, out.device(), SymInts(out.sizes()), SymInts(out.strides())});
   if (type != kFloat32 || !fast(result)) {
-    if (!result.is_contiguous()) result = allocate_contiguous(spec.sizes, type);
+    if (!result.is_contiguous()) result = allocate_contiguous(out.sizes(), type);
     plain(result);
   }
-  return finished(result, spec);
-}
-Tensor zeros_of(const TensorSpec& spec) {
-  Tensor result = allocate(spec);
-  fill_values(result, 0);
-  return result;
+  if (!result.is_same(out)) copy_values(out, result);
 }
 
-std::tuple<Tensor, Tensor, Tensor> convolution_backward_kernel(const Tensor& grad, const Tensor& input,
-                                                               const Tensor& weight,
-                                                               OptionalSymIntSpan bias_sizes, Sizes stride,
-                                                               Sizes padding, Sizes dilation, bool transposed,
-                                                               Sizes output_padding, const SymInt& groups,
-                                                               Mask mask) {
+void convolution_backward_into(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                               OptionalSymIntSpan, Sizes stride, Sizes padding, Sizes dilation,
+                               bool transposed, Sizes output_padding, const SymInt& groups, Mask,
+                               const Tensor& to_input, const Tensor& to_weight, const Tensor& to_bias) {
   Conv conv = conv_of(input, stride, padding, dilation, transposed, output_padding, groups);
-  auto [input_spec, weight_spec, bias_spec] = convolution_backward_meta(
-      grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask);
   DType type = compute_dtype(input.dtype());
   Tensor g = readable(grad, type), x = readable(input, type), w = readable(weight, type);
   // In the plain convolution that this is the backward of, or whose backward it is the forward of.
   cpu::ConvolutionShape shape = transposed ? shape_of(g, w, x, conv) : shape_of(x, w, g, conv);
-  std::tuple<Tensor, Tensor, Tensor> results;
-  if (mask[0] && (g.plain_numel() == 0 || w.plain_numel() == 0)) {
-    std::get<0>(results) = zeros_of(*input_spec);
-  } else if (mask[0]) {
+  if (to_input.defined() && (g.plain_numel() == 0 || w.plain_numel() == 0)) {
+    fill_values(to_input, 0);
+  } else if (to_input.defined()) {
     auto in_f32 = [&](const Tensor& dx) {
       return transposed ? convolve(shape, g, w, Tensor(), dx) : input_gradient(shape, g, w, dx);
     };
@@ -310,25 +297,21 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward_kernel(const Tensor& gra
       if (transposed) cpu::convolution_forward(type, shape, bytes(dense_g), bytes(dense_w), bytes(dx));
       else cpu::convolution_backward_input(type, shape, bytes(dense_g), bytes(dense_w), bytes(dx));
     };
-    std::get<0>(results) = computed(*input_spec, type, in_f32, unfolding);
+    compute_into(to_input, type, in_f32, unfolding);
   }
-  if (mask[1] && (g.plain_numel() == 0 || x.plain_numel() == 0)) {
-    std::get<1>(results) = zeros_of(*weight_spec);
-  } else if (mask[1]) {
+  if (to_weight.defined() && (g.plain_numel() == 0 || x.plain_numel() == 0)) {
+    fill_values(to_weight, 0);
+  } else if (to_weight.defined()) {
     const Tensor &from = transposed ? g : x, &to = transposed ? x : g;
     auto in_f32 = [&](const Tensor& dw) { return weight_gradient(shape, to, from, dw); };
     auto unfolding = [&](const Tensor& dw) {
       Tensor dense_to = dense(to, type), dense_from = dense(from, type);
       cpu::convolution_backward_weight(type, shape, bytes(dense_to), bytes(dense_from), bytes(dw));
     };
-    std::get<1>(results) = computed(*weight_spec, type, in_f32, unfolding);
+    compute_into(to_weight, type, in_f32, unfolding);
   }
-  if (mask[2]) {
-    Ints dims{0};
-    for (int64_t d = 2; d < g.dim(); ++d) dims.push_back(d);
-    std::get<2>(results) = finished(sum(g, dims), *bias_spec);
-  }
-  return results;
+  if (to_bias.defined())
+    run_reduction(cpu::kSum, type, g, ((uint64_t{1} << g.dim()) - 1) & ~uint64_t{2}, {&to_bias});
 }
 
 // --- rules -----------------------------------------------------------------------------------------------
@@ -480,7 +463,7 @@ WEFT_OPERATOR(convolution_backward) = {
         "output_padding, SymInt groups, bool[3] output_mask, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) "
         "out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
     .meta = function<&convolution_backward_meta>(),
-    .kernel = plain<&convolution_backward_kernel, OutType::kExact>(),
+    .kernel = structured_exact<&convolution_backward_meta, &convolution_backward_into>(),
     .vjp = {.saves = inputs(0, 1, 2), .rule = convolution_backward_vjp},
     .batch = loop_batch,
     .samples =

@@ -21,7 +21,10 @@ SymInts strides_for(const Tensor& self, const Format& format) {
 TensorSpec clone_meta(const Tensor& self, Format format) {
   return {self.dtype(), self.device(), SymInts(self.sizes()), strides_for(self, format)};
 }
-void clone_into(const Tensor& self, Format, const Tensor& out) { copy_values(out, self); }
+PointwiseCall clone_lower(const Tensor& self, Format) { return {cpu::kCopy, self.dtype(), {0}}; }
+void clone_into(const Tensor& self, Format format, const Tensor& out) {
+  run_call(clone_lower(self, format), out, self);
+}
 
 TensorSpec to_copy_meta(const Tensor& self, MaybeType dtype, std::optional<Layout>, MaybeDevice device,
                         std::optional<bool> pin, bool, Format format) {
@@ -29,12 +32,16 @@ TensorSpec to_copy_meta(const Tensor& self, MaybeType dtype, std::optional<Layou
   return {dtype.value_or(self.dtype()), device.value_or(self.device()), SymInts(self.sizes()),
           strides_for(self, format)};
 }
+PointwiseCall to_copy_lower(const Tensor& self, MaybeType dtype, std::optional<Layout>, MaybeDevice,
+                            std::optional<bool>, bool, Format) {
+  return {cpu::kCopy, dtype.value_or(self.dtype()), {0}};
+}
 Tensor to_copy_kernel(const Tensor& self, MaybeType dtype, std::optional<Layout> layout, MaybeDevice device,
                       std::optional<bool> pin, bool wait, Format format) {
   Tensor out = allocate(to_copy_meta(self, dtype, layout, device, pin, wait, format));
   if (!out.storage()->has_memory()) return out;
   require(self.storage()->has_memory(), "Cannot copy out of meta tensor; no data!");
-  copy_values(out, self);
+  run_call(to_copy_lower(self, dtype, layout, device, pin, wait, format), out, self);
   return out;
 }
 
@@ -43,7 +50,7 @@ const Tensor& to_copy_out_kernel(const Tensor& self, bool, Format, const Tensor&
   check_no_internal_overlap(out);
   prepare_out(contiguous_spec(self.sizes(), out.dtype(), out.device()), out);
   check_overlap(out, self);
-  copy_values(out, self);
+  run_call(to_copy_lower(self, out.dtype(), {}, {}, {}, false, {}), out, self);
   return out;
 }
 
@@ -55,12 +62,13 @@ TensorSpec copy_meta(const Tensor& self, const Tensor& src, bool) {
          describe_sizes(self.sizes()), describe_sizes(src.sizes()));
   return preserved_copy_spec(self);
 }
+PointwiseCall copy_lower(const Tensor& self, const Tensor&, bool) { return {cpu::kCopy, self.dtype(), {1}}; }
 Tensor copy_kernel(const Tensor& self, const Tensor& src, bool wait) {
   const TensorSpec spec = copy_meta(self, src, wait);
   // A storage that was emptied is filled by such a copy: there is nothing to keep of it.
   const bool is_emptied = self.storage()->has_memory() && self.storage()->bytes() == 0;
   Tensor out = is_emptied ? allocate(TensorSpec(spec)) : preserved_copy(self);
-  copy_values(out, src);
+  run_call(copy_lower(self, src, wait), out, self, src);
   return out;
 }
 const Tensor& copy_inplace(const Tensor& self, const Tensor& src, bool wait) {
@@ -73,18 +81,22 @@ const Tensor& copy_inplace(const Tensor& self, const Tensor& src, bool wait) {
   if (may_overlap(self, src)) {
     Tensor waiting = allocate({src.dtype(), src.device(), SymInts(src.sizes()), preserved_strides(src)});
     copy_values(waiting, src);
-    copy_values(self, waiting);
+    run_call(copy_lower(self, waiting, wait), self, self, waiting);
     return self;
   }
-  copy_values(self, src);
+  run_call(copy_lower(self, src, wait), self, self, src);
   return self;
 }
 const Tensor& copy_out_kernel(const Tensor& self, const Tensor& src, bool wait, const Tensor& out) {
   check_no_internal_overlap(out);
-  Tensor result = copy_kernel(self, src, wait);
-  check_out_type(OutType::kExact, {result.dtype(), result.device(), {}, {}}, out);
-  prepare_out(contiguous_spec(result.sizes(), result.dtype(), result.device()), out);
-  copy_values(out, result);
+  copy_meta(self, src, wait);
+  const TensorSpec spec = contiguous_spec(self.sizes(), self.dtype(), self.device());
+  check_out_type(OutType::kExact, spec, out);
+  // Memory that is read is not resized before.
+  const bool is_read = out.storage() == src.storage();
+  const Tensor from = is_read ? copy_kernel(self, src, wait) : src;
+  prepare_out(spec, out);
+  run_call(copy_lower(self, from, wait), out, self, from);
   return out;
 }
 
@@ -132,15 +144,20 @@ TensorSpec like_self(const Tensor& self) {
   return {self.dtype(), self.device(), SymInts(self.sizes()), preserved_strides(self)};
 }
 TensorSpec fill_meta(const Tensor& self, const Scalar&) { return like_self(self); }
-void fill_into(const Tensor&, const Scalar& value, const Tensor& out) { fill_number(out, value); }
+PointwiseCall fill_lower(const Tensor& self, const Scalar&) { return {cpu::kCopy, self.dtype(), {1}}; }
+void fill_into(const Tensor& self, const Scalar& value, const Tensor& out) {
+  require_fillable(out, value);
+  run_fill(fill_lower(self, value), out, value);
+}
 TensorSpec fill_tensor_meta(const Tensor& self, const Tensor& value) {
   require(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
           value.dim());
   return like_self(self);
 }
-void fill_tensor_into(const Tensor&, const Tensor& value, const Tensor& out) { copy_values(out, value); }
+PointwiseCall fill_tensor_lower(const Tensor& self, const Tensor&) { return {cpu::kCopy, self.dtype(), {1}}; }
 TensorSpec zero_meta(const Tensor& self) { return like_self(self); }
-void zero_into(const Tensor&, const Tensor& out) { fill_values(out, 0); }
+PointwiseCall zero_lower(const Tensor& self) { return filling_call(0, self.dtype()); }
+void zero_into(const Tensor& self, const Tensor& out) { run_call(zero_lower(self), out); }
 
 // --- values ----------------------------------------------------------------------------------------------
 
@@ -188,6 +205,7 @@ WEFT_OPERATOR(clone) = {
     .traits = Traits::kPointwise | Traits::kLinear,
     .meta = function<&clone_meta>(),
     .kernel = structured_exact<&clone_meta, &clone_into>(),
+    .lower = lowering<&clone_lower>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad()}; }},
     .batch = unary_batch,
     .samples = self_samples,
@@ -203,6 +221,7 @@ WEFT_OPERATOR(to_copy) = {
     .traits = Traits::kPointwise | Traits::kLinear | Traits::kCrossesDevices,
     .meta = function<&to_copy_meta>(),
     .kernel = {.functional = function<&to_copy_kernel>(), .out = function<&to_copy_out_kernel>()},
+    .lower = lowering<&to_copy_lower>(),
     .vjp = {.saves = sizes(0),
             .rule =
                 [](const Vjp& v) {
@@ -228,6 +247,7 @@ WEFT_OPERATOR(copy) = {
                .inplace = function<&copy_inplace>(),
                .out = function<&copy_out_kernel>(),
                .out_type_is_exact = true},
+    .lower = lowering<&copy_lower>(),
     .vjp = {.saves = sizes(0, 1),
             .rule =
                 [](const Vjp& v) {
@@ -303,6 +323,7 @@ WEFT_OPERATOR(fill_scalar) = {
     .traits = Traits::kPointwise,
     .meta = function<&fill_meta>(),
     .kernel = structured_exact<&fill_meta, &fill_into, true, Elements::kMayRepeat>(),
+    .lower = lowering<&fill_lower>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = unary_batch,
     .samples = [] { return Samples{{"plain", {f64({2, 3}), 2.5}}, {"integer", {i64({3}), 4}}}; },
@@ -314,7 +335,8 @@ WEFT_OPERATOR(fill_tensor) = {
     .out = "aten::fill.Tensor_out(Tensor self, Tensor value, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&fill_tensor_meta>(),
-    .kernel = structured_exact<&fill_tensor_meta, &fill_tensor_into, true>(),
+    .kernel = lowered_exact<&fill_tensor_meta, &fill_tensor_lower>(),
+    .lower = lowering<&fill_tensor_lower>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad()), sum(v.grad())}; }},
     .batch = loop_batch,
     .samples = [] { return Samples{{"plain", {f64({2, 3}), f64({})}}}; },
@@ -327,6 +349,7 @@ WEFT_OPERATOR(zero) = {
     .traits = Traits::kPointwise,
     .meta = function<&zero_meta>(),
     .kernel = structured_exact<&zero_meta, &zero_into, true, Elements::kMayRepeat>(),
+    .lower = lowering<&zero_lower>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = unary_batch,
     .samples = self_samples,

@@ -1,69 +1,36 @@
 // Division with a rounding mode, and the remainders that belong to it.
-#include <cmath>
-
-#include "ops/support/dense.h"
 #include "ops/support/family.h"
 
 namespace weft::ops {
 namespace {
 
 using Mode = std::optional<std::string_view>;
-using True = Binary<cpu::kDiv, TypeRule::kFloat>;
-using Trunc = Binary<cpu::kDivTrunc>;
 
 // --- 16-bit floats ---------------------------------------------------------------------------------------
 
 // As PyTorch does, quotients of 16-bit floats are rounded to 16 bits before they are rounded to integers,
 // unless all elements have the same divisor.
-bool has_one_element(const Tensor& t) {
-  for (int64_t d = 0; d < t.dim(); ++d)
-    if (t.plain_sizes()[static_cast<size_t>(d)] != 1 && t.plain_strides()[static_cast<size_t>(d)] != 0)
-      return false;
+bool is_one_number(const Scalar&) { return true; }
+bool is_one_number(const Tensor& t) {
+  for (size_t d = 0; d < static_cast<size_t>(t.dim()); ++d)
+    if (!guard_or(t.sizes()[d] == 1, false) && !guard_or(t.strides()[d] == 0, false)) return false;
   return true;
 }
-bool is_short(DType type) { return type == kFloat16 || type == kBFloat16; }
-bool rounds_in_steps(DType type, const Tensor& other) { return is_short(type) && !has_one_element(other); }
-// The one divisor is not rounded to 16 bits either.
-DType division_type(DType type) { return is_short(type) ? kFloat32 : type; }
-
-// The steps of scalar::DivFloor, each rounded to T.
-template <typename T>
-T floor_quotient(T dividend, T divisor) {
-  auto rounded = [](float number) { return static_cast<float>(static_cast<T>(number)); };
-  auto a = static_cast<float>(dividend), b = static_cast<float>(divisor);
-  float quotient = rounded(a / b);
-  if (b == 0) return static_cast<T>(quotient);
-  float mod = std::fmod(a, b), div = rounded(rounded(a - mod) / b);
-  if (mod != 0 && (b < 0) != (mod < 0)) div = rounded(div - 1);
-  if (div == 0) return static_cast<T>(std::copysign(0.0F, quotient));
-  float floored = std::floor(div);
-  return static_cast<T>(div - floored > 0.5F ? floored + 1 : floored);
-}
-template <typename T>
-void floor_quotients(const Tensor& self, const Tensor& other, const Tensor& out) {
-  Tensor a = dense_as(self, out.sizes(), out.dtype()), b = dense_as(other, out.sizes(), out.dtype());
-  write_dense(out, [&](const Tensor& dense) {
-    for (int64_t i = 0; i < dense.plain_numel(); ++i)
-      dense.data<T>()[i] = floor_quotient(a.data<T>()[i], b.data<T>()[i]);
-  });
-}
-
-struct Floor : Binary<cpu::kDivFloor> {
-  static void into(const Tensor& self, const Tensor& other, const Tensor& out) {
-    DType type = compute(self, other);
-    if (!rounds_in_steps(type, other))
-      return run_division(cpu::kDivFloor, division_type(type), out, self, other);
-    type == kFloat16 ? floor_quotients<Half>(self, other, out) : floor_quotients<BFloat16>(self, other, out);
+template <const cpu::PointwiseKernel& kernel, const cpu::PointwiseKernel& of_half,
+          const cpu::PointwiseKernel& of_bfloat16>
+struct Rounded {
+  template <typename Other>
+  static PointwiseCall lower(const Tensor& self, const Other& other) {
+    DType type = common_type(self, other);
+    require_supported(kernel, type);
+    if (type != kFloat16 && type != kBFloat16) return {kernel, type, {0, 1}};
+    // The one divisor is not rounded to 16 bits either.
+    if (is_one_number(other)) return {kernel, kFloat32, {0, 1}};
+    return {type == kFloat16 ? of_half : of_bfloat16, type, {0, 1}};
   }
-  static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }
 };
-void trunc_into(const Tensor& self, const Tensor& other, const Tensor& out) {
-  DType type = Trunc::compute(self, other);
-  if (!rounds_in_steps(type, other))
-    return run_division(cpu::kDivTrunc, division_type(type), out, self, other);
-  run_pointwise(cpu::kDiv, type, out, {&self, &other});
-  run_pointwise(cpu::kTrunc, type, out, {&out});
-}
+using Floor = Rounded<cpu::kDivFloor, cpu::kDivFloorHalf, cpu::kDivFloorBFloat16>;
+using Trunc = Rounded<cpu::kDivTrunc, cpu::kDivTruncHalf, cpu::kDivTruncBFloat16>;
 
 // --- rounding modes --------------------------------------------------------------------------------------
 
@@ -77,13 +44,9 @@ Rounding rounding_of(const Mode& mode) {
 
 TensorSpec div_mode_meta(const Tensor& self, const Tensor& other, Mode mode) {
   Rounding rounding = rounding_of(mode);
-  if (rounding == Rounding::kNone) return True::meta(self, other);
-  return rounding == Rounding::kFloor ? Floor::meta(self, other) : Trunc::meta(self, other);
-}
-void div_mode_into(const Tensor& self, const Tensor& other, Mode mode, const Tensor& out) {
-  Rounding rounding = rounding_of(mode);
-  if (rounding == Rounding::kNone) return True::into(self, other, out);
-  rounding == Rounding::kFloor ? Floor::into(self, other, out) : trunc_into(self, other, out);
+  if (rounding == Rounding::kNone) return Binary<cpu::kDiv, TypeRule::kFloat>::meta(self, other);
+  return rounding == Rounding::kFloor ? Binary<cpu::kDivFloor>::meta(self, other)
+                                      : Binary<cpu::kDivTrunc>::meta(self, other);
 }
 TensorSpec div_scalar_mode_meta(const Tensor& self, const Scalar& other, Mode mode) {
   Rounding rounding = rounding_of(mode);
@@ -91,8 +54,11 @@ TensorSpec div_scalar_mode_meta(const Tensor& self, const Scalar& other, Mode mo
   return rounding == Rounding::kFloor ? BinaryScalar<cpu::kDivFloor>::meta(self, other)
                                       : BinaryScalar<cpu::kDivTrunc>::meta(self, other);
 }
-void div_scalar_mode_into(const Tensor& self, const Scalar& other, Mode mode, const Tensor& out) {
-  div_mode_into(self, wrapped_number(other), mode, out);
+template <typename Other>
+PointwiseCall div_mode_lower(const Tensor& self, const Other& other, Mode mode) {
+  Rounding rounding = rounding_of(mode);
+  if (rounding == Rounding::kNone) return {cpu::kDiv, float_type(common_type(self, other)), {0, 1}};
+  return rounding == Rounding::kFloor ? Floor::lower(self, other) : Trunc::lower(self, other);
 }
 
 // A rounded quotient is flat almost everywhere.
@@ -154,7 +120,8 @@ WEFT_OPERATOR(div_tensor_mode) = {
         "aten::div.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&div_mode_meta>(),
-    .kernel = structured<&div_mode_meta, &div_mode_into, true>(),
+    .kernel = lowered<&div_mode_meta, &div_mode_lower<Tensor>>(),
+    .lower = lowering<&div_mode_lower<Tensor>>(),
     .vjp = {.saves = inputs(0, 1), .rule = div_mode_vjp},
     .batch = pointwise_batch,
     .samples = [] { return with_modes(pair_samples()); },
@@ -168,7 +135,8 @@ WEFT_OPERATOR(div_scalar_mode) = {
         "Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&div_scalar_mode_meta>(),
-    .kernel = structured_exact<&div_scalar_mode_meta, &div_scalar_mode_into, true>(),
+    .kernel = lowered_exact<&div_scalar_mode_meta, &div_mode_lower<Scalar>>(),
+    .lower = lowering<&div_mode_lower<Scalar>>(),
     .vjp = {.rule = div_scalar_mode_vjp},
     .batch = pointwise_batch,
     .samples = [] { return with_modes(number_samples()); },
@@ -180,9 +148,9 @@ WEFT_OPERATOR(floor_divide) = {
     .inplace = "aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     .out = "aten::floor_divide.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
-    .meta = Floor::meta_function(),
-    .kernel = Floor::kernels(),
-    .scalar = &cpu::kDivFloor,
+    .meta = Binary<cpu::kDivFloor>::meta_function(),
+    .kernel = lowered<&Binary<cpu::kDivFloor>::meta, &Floor::lower<Tensor>>(),
+    .lower = lowering<&Floor::lower<Tensor>>(),
     .batch = pointwise_batch,
     .samples = pair_samples,
 };
@@ -194,7 +162,7 @@ WEFT_OPERATOR(floor_divide_scalar) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = BinaryScalar<cpu::kDivFloor>::meta_function(),
     .kernel = BinaryScalar<cpu::kDivFloor>::exact_kernels(),
-    .scalar = &cpu::kDivFloor,
+    .lower = BinaryScalar<cpu::kDivFloor>::lower_rule(),
     .batch = pointwise_batch,
     .samples = number_samples,
 };
@@ -206,7 +174,7 @@ WEFT_OPERATOR(remainder_tensor) = {
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kRemainder>::meta_function(),
     .kernel = Binary<cpu::kRemainder>::kernels(),
-    .scalar = &cpu::kRemainder,
+    .lower = Binary<cpu::kRemainder>::lower_rule(),
     .vjp = {.saves = inputs(0, 1), .rule = remainder_vjp<Rounding::kFloor>},
     .batch = pointwise_batch,
     .samples = pair_samples,
@@ -219,7 +187,7 @@ WEFT_OPERATOR(remainder_scalar) = {
     .traits = Traits::kPointwise,
     .meta = BinaryScalar<cpu::kRemainder>::meta_function(),
     .kernel = BinaryScalar<cpu::kRemainder>::kernels(),
-    .scalar = &cpu::kRemainder,
+    .lower = BinaryScalar<cpu::kRemainder>::lower_rule(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad()}; }},
     .batch = pointwise_batch,
     .samples = number_samples,
@@ -239,7 +207,7 @@ WEFT_OPERATOR(fmod_tensor) = {
     .traits = Traits::kPointwise,
     .meta = Binary<cpu::kFmod>::meta_function(),
     .kernel = Binary<cpu::kFmod>::kernels(),
-    .scalar = &cpu::kFmod,
+    .lower = Binary<cpu::kFmod>::lower_rule(),
     .vjp = {.saves = inputs(0, 1), .rule = remainder_vjp<Rounding::kTrunc>},
     .batch = pointwise_batch,
     .samples = pair_samples,
@@ -252,7 +220,7 @@ WEFT_OPERATOR(fmod_scalar) = {
     .traits = Traits::kPointwise,
     .meta = BinaryScalar<cpu::kFmod>::meta_function(),
     .kernel = BinaryScalar<cpu::kFmod>::kernels(),
-    .scalar = &cpu::kFmod,
+    .lower = BinaryScalar<cpu::kFmod>::lower_rule(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad()}; }},
     .batch = pointwise_batch,
     .samples = number_samples,

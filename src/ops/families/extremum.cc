@@ -43,9 +43,10 @@ struct Position {
   static TensorSpec meta(const Tensor& self, MaybeInt dim, bool keepdim) {
     return contiguous_spec(reduced_sizes(self.sizes(), mask(self, dim), keepdim), kInt64, self.device());
   }
-  static void into(const Tensor& self, MaybeInt dim, bool, const Tensor& out) {
-    run_reduction(kernel, self.dtype(), self, mask(self, dim), {&out});
+  static ReductionCall lower(const Tensor& self, MaybeInt dim, bool keepdim) {
+    return {&kernel, self.dtype(), mask(self, dim), keepdim};
   }
+  static constexpr KernelSet kernels() { return structured_exact<&meta, &LoweredReduction<&lower>::into>(); }
 };
 using Argmax = Position<cpu::kArgmax>;
 using Argmin = Position<cpu::kArgmin>;
@@ -71,16 +72,18 @@ struct Extreme {
     check_whole(kName, self);
     return contiguous_spec({}, self.dtype(), self.device());
   }
-  static void into(const Tensor& self, const Tensor& out) {
-    run_reduction(whole, self.dtype(), self, all_dims(self), {&out});
-  }
+  static ReductionCall lower(const Tensor& self) { return {&whole, self.dtype(), all_dims(self)}; }
+  static constexpr KernelSet kernels() { return structured<&meta, &LoweredReduction<&lower>::into>(); }
   static std::tuple<TensorSpec, TensorSpec> dim_meta(const Tensor& self, int64_t dim, bool keepdim) {
     SymInts sizes = reduced_sizes(self.sizes(), mask_along(kName, self, dim), keepdim);
     return {contiguous_spec(sizes, self.dtype(), self.device()),
             contiguous_spec(sizes, kInt64, self.device())};
   }
-  static void dim_into(const Tensor& self, int64_t dim, bool, const Tensor& values, const Tensor& indices) {
-    run_reduction(with_position, self.dtype(), self, mask_along(kName, self, dim), {&values, &indices});
+  static ReductionCall dim_lower(const Tensor& self, int64_t dim, bool keepdim) {
+    return {&with_position, self.dtype(), mask_along(kName, self, dim), keepdim};
+  }
+  static constexpr KernelSet dim_kernels() {
+    return structured_exact<&dim_meta, &LoweredReduction<&dim_lower>::pair_into>();
   }
 };
 using Max = Extreme<cpu::kAmax, cpu::kMaxDim>;
@@ -200,7 +203,8 @@ WEFT_OPERATOR(argmax) = {
         "aten::argmax.out(Tensor self, int? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Argmax::meta>(),
-    .kernel = structured_exact<&Argmax::meta, &Argmax::into>(),
+    .kernel = Argmax::kernels(),
+    .lower = lowering<&Argmax::lower>(),
     .batch = position_batch,
     .samples = position_samples,
 };
@@ -211,7 +215,8 @@ WEFT_OPERATOR(argmin) = {
         "aten::argmin.out(Tensor self, int? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Argmin::meta>(),
-    .kernel = structured_exact<&Argmin::meta, &Argmin::into>(),
+    .kernel = Argmin::kernels(),
+    .lower = lowering<&Argmin::lower>(),
     .batch = position_batch,
     .samples = position_samples,
 };
@@ -221,7 +226,8 @@ WEFT_OPERATOR(max) = {
     .out = "aten::max.unary_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction,
     .meta = function<&Max::meta>(),
-    .kernel = structured<&Max::meta, &Max::into>(),
+    .kernel = Max::kernels(),
+    .lower = lowering<&Max::lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = whole_vjp},
     .batch = whole_batch,
     .samples = whole_samples,
@@ -232,7 +238,8 @@ WEFT_OPERATOR(min) = {
     .out = "aten::min.unary_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction,
     .meta = function<&Min::meta>(),
-    .kernel = structured<&Min::meta, &Min::into>(),
+    .kernel = Min::kernels(),
+    .lower = lowering<&Min::lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = whole_vjp},
     .batch = whole_batch,
     .samples = whole_samples,
@@ -245,7 +252,8 @@ WEFT_OPERATOR(max_dim) = {
         "max_values) -> (Tensor(a!) values, Tensor(b!) indices)",
     .traits = Traits::kReduction,
     .meta = function<&Max::dim_meta>(),
-    .kernel = structured_exact<&Max::dim_meta, &Max::dim_into>(),
+    .kernel = Max::dim_kernels(),
+    .lower = lowering<&Max::dim_lower>(),
     .vjp = {.saves = outputs(1) | sizes(0), .rule = selecting_vjp, .differentiable_results = 1},
     .batch = dim_batch<1>,
     .samples = dim_samples,
@@ -258,7 +266,8 @@ WEFT_OPERATOR(min_dim) = {
         "min_indices) -> (Tensor(a!) values, Tensor(b!) indices)",
     .traits = Traits::kReduction,
     .meta = function<&Min::dim_meta>(),
-    .kernel = structured_exact<&Min::dim_meta, &Min::dim_into>(),
+    .kernel = Min::dim_kernels(),
+    .lower = lowering<&Min::dim_lower>(),
     .vjp = {.saves = outputs(1) | sizes(0), .rule = selecting_vjp, .differentiable_results = 1},
     .batch = dim_batch<1>,
     .samples = dim_samples,

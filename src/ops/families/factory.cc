@@ -80,10 +80,15 @@ TensorSpec full_meta(SymIntSpan size, const Scalar& value, Type dtype, std::opti
   refuse_pinned(pin);
   return contiguous_spec(size, dtype.value_or(number_default_type(value)), device.value_or(kCpu));
 }
+PointwiseCall full_lower(SymIntSpan, const Scalar& value, Type dtype, std::optional<Layout>,
+                         std::optional<Device>, Pin) {
+  return {cpu::kCopy, dtype.value_or(number_default_type(value)), {1}};
+}
 Tensor full_kernel(SymIntSpan size, const Scalar& value, Type dtype, std::optional<Layout> layout,
                    std::optional<Device> device, Pin pin) {
   Tensor result = allocate(full_meta(size, value, dtype, layout, device, pin));
-  fill_number(result, value);
+  require_fillable(result, value);
+  run_fill(full_lower(size, value, dtype, layout, device, pin), result, value);
   return result;
 }
 template <int value>
@@ -92,16 +97,23 @@ struct Constant {
                          std::optional<Device> device, Pin pin) {
     return full_meta(size, value, dtype.value_or(kFloat32), layout, device, pin);
   }
+  static PointwiseCall lower(SymIntSpan, Type dtype, std::optional<Layout>, std::optional<Device>, Pin) {
+    return filling_call(value, dtype.value_or(kFloat32));
+  }
   static Tensor kernel(SymIntSpan size, Type dtype, std::optional<Layout> layout,
                        std::optional<Device> device, Pin pin) {
     Tensor result = allocate(meta(size, dtype, layout, device, pin));
-    fill_values(result, value);
+    run_call(lower(size, dtype, layout, device, pin), result);
     return result;
+  }
+  static PointwiseCall like_lower(const Tensor& self, Type dtype, std::optional<Layout>,
+                                  std::optional<Device>, Pin, Format) {
+    return filling_call(value, dtype.value_or(self.dtype()));
   }
   static Tensor like(const Tensor& self, Type dtype, std::optional<Layout> layout,
                      std::optional<Device> device, Pin pin, Format format) {
     Tensor result = empty_like_kernel(self, dtype, layout, device, pin, format);
-    fill_values(result, value);
+    run_call(like_lower(self, dtype, layout, device, pin, format), result);
     return result;
   }
 };
@@ -109,10 +121,15 @@ TensorSpec full_like_meta(const Tensor& self, const Scalar&, Type dtype, std::op
                           std::optional<Device> device, Pin pin, Format format) {
   return empty_like_meta(self, dtype, layout, device, pin, format);
 }
+PointwiseCall full_like_lower(const Tensor& self, const Scalar&, Type dtype, std::optional<Layout>,
+                              std::optional<Device>, Pin, Format) {
+  return {cpu::kCopy, dtype.value_or(self.dtype()), {1}};
+}
 Tensor full_like_kernel(const Tensor& self, const Scalar& value, Type dtype, std::optional<Layout> layout,
                         std::optional<Device> device, Pin pin, Format format) {
   Tensor result = empty_like_kernel(self, dtype, layout, device, pin, format);
-  fill_number(result, value);
+  require_fillable(result, value);
+  run_fill(full_like_lower(self, value, dtype, layout, device, pin, format), result, value);
   return result;
 }
 TensorSpec scalar_tensor_meta(const Scalar& s, Type dtype, std::optional<Layout>,
@@ -122,10 +139,15 @@ TensorSpec scalar_tensor_meta(const Scalar& s, Type dtype, std::optional<Layout>
       {}, dtype.value_or(s.is_floating() || s.is_complex() ? number_default_type(s) : kFloat32),
       device.value_or(kCpu));
 }
+PointwiseCall scalar_tensor_lower(const Scalar& s, Type dtype, std::optional<Layout> layout,
+                                  std::optional<Device> device, Pin pin) {
+  return {cpu::kCopy, scalar_tensor_meta(s, dtype, layout, device, pin).dtype, {0}};
+}
 Tensor scalar_tensor_kernel(const Scalar& s, Type dtype, std::optional<Layout> layout,
                             std::optional<Device> device, Pin pin) {
   Tensor result = allocate(scalar_tensor_meta(s, dtype, layout, device, pin));
-  fill_number(result, s);
+  require_fillable(result, s);
+  run_fill(scalar_tensor_lower(s, dtype, layout, device, pin), result, s);
   return result;
 }
 
@@ -290,6 +312,7 @@ WEFT_OPERATOR(full) = {
     .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&full_meta>(),
     .kernel = {.functional = function<&full_kernel>(), .out = function<&full_out_kernel>()},
+    .lower = lowering<&full_lower>(),
     .samples =
         [] {
           return Samples{{"real", {Value::list({2, 3}), 1.5}},
@@ -306,6 +329,7 @@ WEFT_OPERATOR(zeros) = {
     .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&Constant<0>::meta>(),
     .kernel = {.functional = function<&Constant<0>::kernel>(), .out = function<&ConstantOut<0>::sized>()},
+    .lower = lowering<&Constant<0>::lower>(),
     .samples = size_samples,
 };
 
@@ -317,6 +341,7 @@ WEFT_OPERATOR(ones) = {
     .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&Constant<1>::meta>(),
     .kernel = {.functional = function<&Constant<1>::kernel>(), .out = function<&ConstantOut<1>::sized>()},
+    .lower = lowering<&Constant<1>::lower>(),
     .samples = size_samples,
 };
 
@@ -330,6 +355,7 @@ WEFT_OPERATOR(zeros_like) = {
     .traits = Traits::kNotDifferentiable,
     .meta = function<&empty_like_meta>(),
     .kernel = {.functional = function<&Constant<0>::like>(), .out = function<&ConstantOut<0>::like>()},
+    .lower = lowering<&Constant<0>::like_lower>(),
     .batch = like_batch,
     .samples = like_samples,
 };
@@ -343,6 +369,7 @@ WEFT_OPERATOR(ones_like) = {
     .traits = Traits::kNotDifferentiable,
     .meta = function<&empty_like_meta>(),
     .kernel = {.functional = function<&Constant<1>::like>(), .out = function<&ConstantOut<1>::like>()},
+    .lower = lowering<&Constant<1>::like_lower>(),
     .batch = like_batch,
     .samples = like_samples,
 };
@@ -357,6 +384,7 @@ WEFT_OPERATOR(full_like) = {
     .traits = Traits::kNotDifferentiable,
     .meta = function<&full_like_meta>(),
     .kernel = {.functional = function<&full_like_kernel>(), .out = function<&full_like_out_kernel>()},
+    .lower = lowering<&full_like_lower>(),
     .batch = like_batch,
     .samples =
         [] { return Samples{{"plain", {f32({2, 3}), 2}}, {"transposed", {transposed(f32({3, 4})), 1.5}}}; },
@@ -370,6 +398,7 @@ WEFT_OPERATOR(scalar_tensor) = {
     .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&scalar_tensor_meta>(),
     .kernel = {.functional = function<&scalar_tensor_kernel>(), .out = function<&scalar_tensor_out_kernel>()},
+    .lower = lowering<&scalar_tensor_lower>(),
     .samples = [] { return Samples{{"real", {2.5}}, {"typed", {3, kInt64}}}; },
 };
 

@@ -187,23 +187,20 @@ Gradients gradients_of(const Grouped& view, const Tensor& grad, const Tensor& in
   if (mask[2]) result.bias = view.total(g);
   return result;
 }
-Three backward_kernel(const Tensor& grad, const Tensor& input, const Tensor& mean_, const Tensor& rstd,
-                      const Tensor& weight, const SymInt& n, const SymInt& channels, const SymInt& pixels,
-                      int64_t groups, Mask mask) {
-  auto [in_spec, weight_spec, bias_spec] =
-      backward_meta(grad, input, mean_, rstd, weight, n, channels, pixels, groups, mask);
-  auto finish = [](const MaybeSpec& spec, const Tensor& value) {
-    if (!spec) return Tensor();
-    Tensor result = allocate(*spec);
-    if (value.defined()) copy_values(result, value);
-    else fill_values(result, 0);
-    return result;
-  };
-  if (input.plain_numel() == 0) return {finish(in_spec, {}), finish(weight_spec, {}), finish(bias_spec, {})};
+void backward_into(const Tensor& grad, const Tensor& input, const Tensor& mean_, const Tensor& rstd,
+                   const Tensor& weight, const SymInt& n, const SymInt& channels, const SymInt& pixels,
+                   int64_t groups, Mask mask, const Tensor& dx, const Tensor& dw, const Tensor& db) {
+  if (input.plain_numel() == 0) {
+    for (const Tensor* result : {&dx, &dw, &db})
+      if (result->defined()) fill_values(*result, 0);
+    return;
+  }
   DType type = wide_type(input.dtype());
   Gradients g = gradients_of({n, channels, pixels, groups}, grad.to(type), input.to(type), mean_.to(type),
                              rstd.to(type), weight.defined() ? weight.to(type) : weight, mask);
-  return {finish(in_spec, g.input), finish(weight_spec, g.weight), finish(bias_spec, g.bias)};
+  if (dx.defined()) copy_values(dx, g.input);
+  if (dw.defined()) copy_values(dw, g.weight);
+  if (db.defined()) copy_values(db, g.bias);
 }
 
 void add_to(Tensor& sum, const Tensor& term) { sum = sum.defined() ? sum + term : term; }
@@ -341,7 +338,7 @@ WEFT_OPERATOR(native_group_norm_backward) = {
         "Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask, *, Tensor(a!) out0, "
         "Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
     .meta = function<&backward_meta>(),
-    .kernel = plain<&backward_kernel, OutType::kExact>(),
+    .kernel = structured_exact<&backward_meta, &backward_into>(),
     .vjp = {.saves = inputs(0, 1, 2, 3, 4), .rule = backward_vjp},
     .batch = loop_batch,
     .samples =

@@ -227,6 +227,18 @@ Tensor index_kernel(const Tensor& self, TensorSpan indices) {
   pick_into(plan, out);
   return out;
 }
+void index_into(const Tensor& self, TensorSpan indices, const Tensor& out) {
+  pick_into(plan_index(self, without_masks(self, indices, mask_columns)), out);
+}
+// Without a mask, the result is written where it is wanted.
+const Tensor& index_out_kernel(const Tensor& self, TensorSpan indices, const Tensor& out) {
+  using namespace structured_detail;
+  using Made = Apart<Copied<&index_kernel, OutType::kExact>, 64, decltype(&index_kernel)>;
+  using Written = Apart<Forms<&index_meta, &index_into, false, OutType::kExact, Elements::kDistinct>, 64,
+                        decltype(&index_kernel)>;
+  const bool has_mask = std::any_of(indices.begin(), indices.end(), is_mask);
+  return has_mask ? Made::out(self, indices, out) : Written::out(self, indices, out);
+}
 Tensor unsafe_index_composite(const Tensor& self, TensorSpan indices) { return index(self, indices); }
 
 // --- index_put -------------------------------------------------------------------------------------------
@@ -465,7 +477,9 @@ WEFT_OPERATOR(index_tensor) = {
     .out = "aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
     .meta = function<&index_meta>(),
-    .kernel = plain_apart<&index_kernel, OutType::kExact>(),
+    .kernel = {.functional = function<&index_kernel>(),
+               .out = function<&index_out_kernel>(),
+               .out_type_is_exact = true},
     .vjp = {.saves = inputs(1) | sizes(0),
             .rule =
                 [](const Vjp& v) {

@@ -107,25 +107,18 @@ std::tuple<MaybeSpec, MaybeSpec, MaybeSpec> layer_norm_backward_meta(const Tenso
   if (mask[2]) std::get<2>(specs) = contiguous_spec(shape, type, input.device());
   return specs;
 }
-Tensor made(const MaybeSpec& spec) { return spec ? allocate(*spec) : Tensor(); }
-std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_kernel(const Tensor& grad, const Tensor& input,
-                                                              SymIntSpan shape, const Tensor& mean,
-                                                              const Tensor& rstd, const Tensor& weight,
-                                                              const Tensor& bias, Mask mask) {
-  auto [in_spec, weight_spec, bias_spec] =
-      layer_norm_backward_meta(grad, input, shape, mean, rstd, weight, bias, mask);
+void layer_norm_backward_into(const Tensor& grad, const Tensor& input, SymIntSpan shape, const Tensor& mean,
+                              const Tensor& rstd, const Tensor& weight, const Tensor& bias, Mask,
+                              const Tensor& dx, const Tensor& dw, const Tensor& db) {
   Tensor g = dense(grad), x = dense(input), m = dense(mean), r = dense(rstd), w = dense(weight),
          b = dense(bias);
-  std::tuple<Tensor, Tensor, Tensor> results{made(in_spec), made(weight_spec), made(bias_spec)};
-  auto& [dx, dw, db] = results;
   if (x.plain_numel() == 0) {
     for (const Tensor* t : {&dx, &dw, &db})
       if (t->defined()) fill_values(*t, 0);
-    return results;
+    return;
   }
   cpu::layer_norm_backward(layer_norm_args(x, shape, w, b, m.dtype(), 0), bytes_or_null(g), bytes_or_null(m),
                            bytes_or_null(r), {bytes(dx), bytes(dw), bytes(db)});
-  return results;
 }
 Tensor layer_norm_composite(const Tensor& input, SymIntSpan shape, const Tensor& weight, const Tensor& bias,
                             double eps, bool) {
@@ -215,7 +208,7 @@ WEFT_OPERATOR(native_layer_norm_backward) = {
         "Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask, *, Tensor(a!) out0, "
         "Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
     .meta = function<&layer_norm_backward_meta>(),
-    .kernel = plain<&layer_norm_backward_kernel, OutType::kExact>(),
+    .kernel = structured_exact<&layer_norm_backward_meta, &layer_norm_backward_into>(),
     .vjp = {.saves = inputs(0, 1, 3, 4, 5), .rule = layer_norm_backward_vjp},
     .batch = loop_batch,
     .samples =

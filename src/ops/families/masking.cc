@@ -24,6 +24,10 @@ TensorSpec masked_fill_tensor_meta(const Tensor& self, const Tensor& mask, const
           value.dim());
   return contiguous_spec(broadcast_sizes(self.sizes(), mask.sizes()), self.dtype(), self.device());
 }
+template <typename Number>
+PointwiseCall masked_fill_lower(const Tensor& self, const Tensor&, const Number&) {
+  return masked_fill_call(self);
+}
 void masked_fill_tensor_into(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out) {
   require_value_fits(value, self.dtype());
   fill_chosen(self, mask, value, out);
@@ -231,6 +235,7 @@ WEFT_OPERATOR(masked_fill_scalar) = {
     .traits = Traits::kPointwise,
     .meta = function<&masked_fill_meta>(),
     .kernel = structured_exact<&masked_fill_meta, &masked_fill_into, true, Elements::kMayRepeat>(),
+    .lower = lowering<&masked_fill_lower<Scalar>>(),
     .vjp = {.saves = inputs(1),
             .rule = [](const Vjp& v) { return Grads{masked_fill(v.grad(), v.input(1), 0), Tensor()}; }},
     .batch = pointwise_batch,
@@ -251,6 +256,7 @@ WEFT_OPERATOR(masked_fill_tensor) = {
     .meta = function<&masked_fill_tensor_meta>(),
     .kernel =
         structured_exact<&masked_fill_tensor_meta, &masked_fill_tensor_into, true, Elements::kMayRepeat>(),
+    .lower = lowering<&masked_fill_lower<Tensor>>(),
     .vjp = {.saves = inputs(1),
             .rule =
                 [](const Vjp& v) {

@@ -46,58 +46,55 @@ double order_of(const Scalar& p) {
   require(!p.is_complex(), "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
   return p.to_double();
 }
+DType real_type_of(DType type) { return is_complex(type) ? real_type(type) : type; }
 TensorSpec norm_spec(const Tensor& self, const Scalar& p, IntSpan dims, bool keepdim,
                      const MaybeType& dtype) {
   check_type(self, dtype);
   uint64_t mask = dim_mask(dims, self.dim());
   check_elements(self, order_of(p), dims);
-  DType type = dtype.value_or(self.dtype());
-  if (is_complex(type)) type = real_type(type);
+  const DType type = real_type_of(dtype.value_or(self.dtype()));
   return contiguous_spec(reduced_sizes(self.sizes(), mask, keepdim), type, self.device());
 }
 
 // --- the kernel ------------------------------------------------------------------------------------------
 
-Tensor magnitudes(const Tensor& self, DType type) {
-  Tensor result = allocate(contiguous_spec(self.sizes(), type, self.device()));
-  DType compute = self.is_complex() ? complex_type(type) : type;
-  run_pointwise(cpu::kAbs, compute, result, {&self});
-  return result;
-}
-void raise(const Tensor& out, const Tensor& base, double exponent, DType type) {
-  Tensor power = wrapped_number(exponent);
-  run_pointwise(cpu::kPow, type, out, {&base, &power});
+// How many elements go into one result.
+SymInt count_of(SymIntSpan sizes, uint64_t mask) {
+  SymInt count = 1;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (mask >> d & 1) count = count * sizes[d];
+  return count;
 }
 
-void norm_into(const Tensor& self, double p, uint64_t mask, const Tensor& out) {
-  DType type = wide_type(out.dtype());
-  auto reduce = [&](const cpu::ReductionKernel& kernel, const Tensor& in, const Tensor& to) {
-    run_reduction(kernel, type, in, mask, {&to});
-  };
-  // Sums wait in the wide type for their root.
-  Tensor sums = allocate({type, out.device(), SymInts(out.sizes()), SymInts(out.strides())});
+// Magnitudes, their powers and sums are numbers of the wide type; `type` is that of the result.
+ReductionCall norm_call(const Tensor& self, double p, uint64_t mask, bool keepdim, DType type) {
+  const DType wide = wide_type(type);
+  ReductionCall call{.kernel = &cpu::kSum, .compute = wide, .dims = mask, .keepdim = keepdim};
   if (p == 0) {
-    Tensor set = allocate(contiguous_spec(self.sizes(), kBool, self.device())), zero = wrapped_number(0);
-    run_pointwise(cpu::kNe, self.dtype(), set, {&self, &zero});
-    return reduce(cpu::kSum, set, out);
+    call.before.push_back({&cpu::kNe, self.dtype(), 0.0});
+    return call;
   }
   // A vector of one element is its magnitude, even where a power of it is no number of the type.
-  if (out.plain_numel() == self.plain_numel()) return reduce(cpu::kSum, magnitudes(self, type), out);
-  if (p == 2 && !self.is_complex()) {
-    reduce(cpu::kSumSquares, self, sums);
-    return run_pointwise(cpu::kSqrt, type, out, {&sums});
+  const bool is_single = guard(count_of(self.sizes(), mask) == 1);
+  if (p == 2 && !self.is_complex() && !is_single) {
+    call.kernel = &cpu::kSumSquares;
+    call.after.push_back({&cpu::kSqrt, wide, {}});
+    return call;
   }
-  Tensor parts = magnitudes(self, type);
-  if (p == kInfinity) return reduce(cpu::kAmax, parts, out);
-  if (p == -kInfinity) return reduce(cpu::kAmin, parts, out);
-  if (p == 1) return reduce(cpu::kSum, parts, out);
-  if (p == 2) {
-    reduce(cpu::kSumSquares, parts, sums);
-    return run_pointwise(cpu::kSqrt, type, out, {&sums});
+  call.before.push_back({&cpu::kAbs, self.is_complex() ? complex_type(wide) : wide, {}});
+  if (is_single || p == 1) return call;
+  if (p == kInfinity) {
+    call.kernel = &cpu::kAmax;
+  } else if (p == -kInfinity) {
+    call.kernel = &cpu::kAmin;
+  } else if (p == 2) {
+    call.kernel = &cpu::kSumSquares;
+    call.after.push_back({&cpu::kSqrt, wide, {}});
+  } else {
+    call.before.push_back({&cpu::kPow, wide, p});
+    call.after.push_back({&cpu::kPow, wide, 1 / p});
   }
-  raise(parts, parts, p, type);
-  reduce(cpu::kSum, parts, sums);
-  raise(out, sums, 1 / p, type);
+  return call;
 }
 
 // --- the derivative --------------------------------------------------------------------------------------
@@ -141,9 +138,10 @@ TensorSpec vector_norm_meta(const Tensor& self, const Scalar& ord, OptionalIntSp
                             MaybeType dtype) {
   return norm_spec(self, ord, dims_or_all(dim), keepdim, dtype);
 }
-void vector_norm_into(const Tensor& self, const Scalar& ord, OptionalIntSpan dim, bool, MaybeType,
-                      const Tensor& out) {
-  norm_into(self, order_of(ord), dim_mask(dims_or_all(dim), self.dim()), out);
+ReductionCall vector_norm_lower(const Tensor& self, const Scalar& ord, OptionalIntSpan dim, bool keepdim,
+                                MaybeType dtype) {
+  return norm_call(self, order_of(ord), dim_mask(dims_or_all(dim), self.dim()), keepdim,
+                   real_type_of(dtype.value_or(self.dtype())));
 }
 Grads vector_norm_vjp(const Vjp& v) {
   auto dims = boxing::Unboxed<OptionalIntSpan>(v.arg(2));
@@ -164,24 +162,25 @@ TensorSpec dim_meta(const Tensor& self, const MaybeScalar& p, IntSpan dim, bool 
   check_norm_type("input", self.dtype());
   return norm_spec(self, order_or_two(p), dim, keepdim, {});
 }
-void dim_into(const Tensor& self, const MaybeScalar& p, IntSpan dim, bool, const Tensor& out) {
-  norm_into(self, order_of(order_or_two(p)), dim_mask(dim, self.dim()), out);
+ReductionCall dim_lower(const Tensor& self, const MaybeScalar& p, IntSpan dim, bool keepdim) {
+  return norm_call(self, order_of(order_or_two(p)), dim_mask(dim, self.dim()), keepdim,
+                   real_type_of(self.dtype()));
 }
 TensorSpec dim_dtype_meta(const Tensor& self, const MaybeScalar& p, IntSpan dim, bool keepdim, DType dtype) {
   check_norm_type("the desired output", dtype);
   return norm_spec(self, order_or_two(p), dim, keepdim, dtype);
 }
-void dim_dtype_into(const Tensor& self, const MaybeScalar& p, IntSpan dim, bool keepdim, DType,
-                    const Tensor& out) {
-  dim_into(self, p, dim, keepdim, out);
+ReductionCall dim_dtype_lower(const Tensor& self, const MaybeScalar& p, IntSpan dim, bool keepdim,
+                              DType dtype) {
+  return norm_call(self, order_of(order_or_two(p)), dim_mask(dim, self.dim()), keepdim, real_type_of(dtype));
 }
 TensorSpec whole_meta(const Tensor& self, const Scalar& p) { return dim_meta(self, p, {}, false); }
-void whole_into(const Tensor& self, const Scalar& p, const Tensor& out) { dim_into(self, p, {}, false, out); }
+ReductionCall whole_lower(const Tensor& self, const Scalar& p) { return dim_lower(self, p, {}, false); }
 TensorSpec whole_dtype_meta(const Tensor& self, const MaybeScalar& p, DType dtype) {
   return dim_dtype_meta(self, p, {}, false, dtype);
 }
-void whole_dtype_into(const Tensor& self, const MaybeScalar& p, DType, const Tensor& out) {
-  dim_into(self, p, {}, false, out);
+ReductionCall whole_dtype_lower(const Tensor& self, const MaybeScalar& p, DType dtype) {
+  return dim_dtype_lower(self, p, {}, false, dtype);
 }
 
 Grads dim_vjp(const Vjp& v) {
@@ -232,7 +231,8 @@ WEFT_OPERATOR(linalg_vector_norm) = {
         "ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction,
     .meta = function<&vector_norm_meta>(),
-    .kernel = structured_exact<&vector_norm_meta, &vector_norm_into>(),
+    .kernel = structured_exact<&vector_norm_meta, &LoweredReduction<&vector_norm_lower>::into>(),
+    .lower = lowering<&vector_norm_lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = vector_norm_vjp},
     .batch = dims_batch<2>,
     .samples =
@@ -257,7 +257,8 @@ WEFT_OPERATOR(norm_scalar) = {
     .out = "aten::norm.Scalar_out(Tensor self, Scalar p=2, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction,
     .meta = function<&whole_meta>(),
-    .kernel = structured_exact<&whole_meta, &whole_into>(),
+    .kernel = structured_exact<&whole_meta, &LoweredReduction<&whole_lower>::into>(),
+    .lower = lowering<&whole_lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = whole_vjp},
     .batch = whole_batch,
     .samples =
@@ -271,7 +272,8 @@ WEFT_OPERATOR(norm_dtype) = {
         "Tensor(a!)",
     .traits = Traits::kReduction,
     .meta = function<&whole_dtype_meta>(),
-    .kernel = structured_exact<&whole_dtype_meta, &whole_dtype_into>(),
+    .kernel = structured_exact<&whole_dtype_meta, &LoweredReduction<&whole_dtype_lower>::into>(),
+    .lower = lowering<&whole_dtype_lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = whole_vjp},
     .batch = whole_dtype_batch,
     .samples =
@@ -285,7 +287,8 @@ WEFT_OPERATOR(norm_dim) = {
         "Tensor(a!)",
     .traits = Traits::kReduction,
     .meta = function<&dim_meta>(),
-    .kernel = structured_exact<&dim_meta, &dim_into>(),
+    .kernel = structured_exact<&dim_meta, &LoweredReduction<&dim_lower>::into>(),
+    .lower = lowering<&dim_lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = dim_vjp},
     .batch = dims_batch<2>,
     .samples = dim_samples,
@@ -300,7 +303,8 @@ WEFT_OPERATOR(norm_dim_dtype) = {
         "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction,
     .meta = function<&dim_dtype_meta>(),
-    .kernel = structured_exact<&dim_dtype_meta, &dim_dtype_into>(),
+    .kernel = structured_exact<&dim_dtype_meta, &LoweredReduction<&dim_dtype_lower>::into>(),
+    .lower = lowering<&dim_dtype_lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = dim_vjp},
     .batch = dims_batch<2>,
     .samples =

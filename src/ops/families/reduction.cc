@@ -20,20 +20,19 @@ DType sum_type(const Tensor& self, const MaybeType& dtype) {
 TensorSpec sum_dim_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype) {
   return reduced_spec(self, dim_mask(self, dim), keepdim, sum_type(self, dtype));
 }
-void sum_dim_into(const Tensor& self, OptionalIntSpan dim, bool, MaybeType dtype, const Tensor& out) {
-  run_reduction(cpu::kSum, sum_type(self, dtype) <= kInt64 ? kInt64 : sum_type(self, dtype), self,
-                dim_mask(self, dim), {&out});
+ReductionCall sum_dim_lower(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype) {
+  const DType type = sum_type(self, dtype);
+  return {&cpu::kSum, type <= kInt64 ? kInt64 : type, dim_mask(self, dim), keepdim};
 }
+using SumDim = LoweredReduction<&sum_dim_lower>;
 // Without a type of its own, the sum is made in the type of the target.
 const Tensor& sum_dim_out_kernel(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype,
                                  const Tensor& out) {
   if (dtype) check_out_type(OutType::kExact, {*dtype, self.device(), {}, {}}, out);
-  return StructuredForms<&sum_dim_meta, &sum_dim_into>::out(self, dim, keepdim, out.dtype(), out);
+  return StructuredForms<&sum_dim_meta, &SumDim::into>::out(self, dim, keepdim, out.dtype(), out);
 }
 TensorSpec sum_meta(const Tensor& self, MaybeType dtype) { return sum_dim_meta(self, {}, false, dtype); }
-void sum_into(const Tensor& self, MaybeType dtype, const Tensor& out) {
-  sum_dim_into(self, {}, false, dtype, out);
-}
+ReductionCall sum_lower(const Tensor& self, MaybeType dtype) { return sum_dim_lower(self, {}, false, dtype); }
 
 DType mean_type(const Tensor& self, const MaybeType& dtype) {
   DType type = dtype.value_or(self.dtype());
@@ -46,23 +45,24 @@ DType mean_type(const Tensor& self, const MaybeType& dtype) {
 TensorSpec mean_dim_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype) {
   return reduced_spec(self, dim_mask(self, dim), keepdim, mean_type(self, dtype));
 }
-void mean_dim_into(const Tensor& self, OptionalIntSpan dim, bool, MaybeType dtype, const Tensor& out) {
-  run_reduction(cpu::kMean, mean_type(self, dtype), self, dim_mask(self, dim), {&out});
+ReductionCall mean_dim_lower(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype) {
+  return {&cpu::kMean, mean_type(self, dtype), dim_mask(self, dim), keepdim};
 }
+using MeanDim = LoweredReduction<&mean_dim_lower>;
 // Without a type of its own, the mean is made in the type of the target where that has fractions.
 const Tensor& mean_dim_out_kernel(const Tensor& self, OptionalIntSpan dim, bool keepdim, MaybeType dtype,
                                   const Tensor& out) {
   if (dtype) check_out_type(OutType::kExact, {*dtype, self.device(), {}, {}}, out);
   DType type = mean_type(self, dtype);
   if (is_floating(out.dtype()) || is_complex(out.dtype())) type = out.dtype();
-  return StructuredForms<&mean_dim_meta, &mean_dim_into>::out(self, dim, keepdim, type, out);
+  return StructuredForms<&mean_dim_meta, &MeanDim::into>::out(self, dim, keepdim, type, out);
 }
 const Tensor& mean_out_kernel(const Tensor& self, MaybeType dtype, const Tensor& out) {
   return mean_dim_out_kernel(self, {}, false, dtype, out);
 }
 TensorSpec mean_meta(const Tensor& self, MaybeType dtype) { return mean_dim_meta(self, {}, false, dtype); }
-void mean_into(const Tensor& self, MaybeType dtype, const Tensor& out) {
-  mean_dim_into(self, {}, false, dtype, out);
+ReductionCall mean_lower(const Tensor& self, MaybeType dtype) {
+  return mean_dim_lower(self, {}, false, dtype);
 }
 
 // How many elements go into one result.
@@ -93,9 +93,10 @@ struct Extreme {
   static TensorSpec meta(const Tensor& self, IntSpan dim, bool keepdim) {
     return reduced_spec(self, checked_mask(self, dim), keepdim, self.dtype());
   }
-  static void into(const Tensor& self, IntSpan dim, bool, const Tensor& out) {
-    run_reduction(kernel, self.dtype(), self, checked_mask(self, dim), {&out});
+  static ReductionCall lower(const Tensor& self, IntSpan dim, bool keepdim) {
+    return {&kernel, self.dtype(), checked_mask(self, dim), keepdim};
   }
+  static constexpr KernelSet kernels() { return structured_exact<&meta, &LoweredReduction<&lower>::into>(); }
 };
 using Amax = Extreme<cpu::kAmax>;
 using Amin = Extreme<cpu::kAmin>;
@@ -151,16 +152,16 @@ struct Truth {
   static TensorSpec dims_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim) {
     return reduced_spec(self, any_mask(self, dim), keepdim, truth_type(self));
   }
-  static void dims_into(const Tensor& self, OptionalIntSpan dim, bool, const Tensor& out) {
-    run_reduction(kernel, kBool, self, any_mask(self, dim), {&out});
+  static ReductionCall dims_lower(const Tensor& self, OptionalIntSpan dim, bool keepdim) {
+    return {&kernel, kBool, any_mask(self, dim), keepdim};
   }
   static TensorSpec meta(const Tensor& self) { return dims_meta(self, {}, false); }
-  static void into(const Tensor& self, const Tensor& out) { dims_into(self, {}, false, out); }
+  static ReductionCall lower(const Tensor& self) { return dims_lower(self, {}, false); }
   static TensorSpec dim_meta(const Tensor& self, int64_t dim, bool keepdim) {
     return dims_meta(self, IntSpan(&dim, 1), keepdim);
   }
-  static void dim_into(const Tensor& self, int64_t dim, bool keepdim, const Tensor& out) {
-    dims_into(self, IntSpan(&dim, 1), keepdim, out);
+  static ReductionCall dim_lower(const Tensor& self, int64_t dim, bool keepdim) {
+    return dims_lower(self, IntSpan(&dim, 1), keepdim);
   }
   // A target is bool, or uint8 for the sake of old programs, whatever the input is.
   static const Tensor& dims_out(const Tensor& self, OptionalIntSpan dim, bool keepdim, const Tensor& out) {
@@ -171,21 +172,24 @@ struct Truth {
     check_no_internal_overlap(out);
     prepare_out(spec, out);
     check_overlap(out, self);
-    Tensor result = allocate(spec);  // the input may lie in the same memory
-    dims_into(self, dim, keepdim, result);
-    copy_values(out, result);
+    const bool is_apart = out.storage() != self.storage();
+    Tensor result = is_apart ? out : allocate(spec);
+    run_call(dims_lower(self, dim, keepdim), self, {&result});
+    if (!is_apart) copy_values(out, result);
     return out;
   }
   static const Tensor& out(const Tensor& self, const Tensor& out) { return dims_out(self, {}, false, out); }
   static const Tensor& dim_out(const Tensor& self, int64_t dim, bool keepdim, const Tensor& out) {
     return dims_out(self, IntSpan(&dim, 1), keepdim, out);
   }
-  static constexpr KernelSet kernels() { return with_out<&out>(structured_exact<&meta, &into>()); }
+  static constexpr KernelSet kernels() {
+    return with_out<&out>(structured_exact<&meta, &LoweredReduction<&lower>::into>());
+  }
   static constexpr KernelSet dim_kernels() {
-    return with_out<&dim_out>(structured_exact<&dim_meta, &dim_into>());
+    return with_out<&dim_out>(structured_exact<&dim_meta, &LoweredReduction<&dim_lower>::into>());
   }
   static constexpr KernelSet dims_kernels() {
-    return with_out<&dims_out>(structured_exact<&dims_meta, &dims_into>());
+    return with_out<&dims_out>(structured_exact<&dims_meta, &LoweredReduction<&dims_lower>::into>());
   }
 };
 using Any = Truth<cpu::kAny>;
@@ -232,7 +236,8 @@ WEFT_OPERATOR(sum) = {
     .out = "aten::sum.out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kLinear,
     .meta = function<&sum_meta>(),
-    .kernel = structured_exact<&sum_meta, &sum_into>(),
+    .kernel = structured_exact<&sum_meta, &LoweredReduction<&sum_lower>::into>(),
+    .lower = lowering<&sum_lower>(),
     .vjp = {.saves = sizes(0), .rule = [](const Vjp& v) { return Grads{expand(v.grad(), v.sizes(0))}; }},
     .batch = whole_batch,
     .samples = whole_samples,
@@ -247,7 +252,8 @@ WEFT_OPERATOR(sum_dim) = {
         "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kLinear,
     .meta = function<&sum_dim_meta>(),
-    .kernel = with_out<&sum_dim_out_kernel>(structured<&sum_dim_meta, &sum_dim_into>()),
+    .kernel = with_out<&sum_dim_out_kernel>(structured<&sum_dim_meta, &SumDim::into>()),
+    .lower = lowering<&sum_dim_lower>(),
     .vjp = {.saves = sizes(0),
             .rule =
                 [](const Vjp& v) {
@@ -271,7 +277,8 @@ WEFT_OPERATOR(mean) = {
     .out = "aten::mean.dtype_out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kLinear,
     .meta = function<&mean_meta>(),
-    .kernel = with_out<&mean_out_kernel>(structured<&mean_meta, &mean_into>()),
+    .kernel = with_out<&mean_out_kernel>(structured<&mean_meta, &LoweredReduction<&mean_lower>::into>()),
+    .lower = lowering<&mean_lower>(),
     .vjp = {.saves = sizes(0),
             .rule =
                 [](const Vjp& v) {
@@ -290,7 +297,8 @@ WEFT_OPERATOR(mean_dim) = {
         "out) -> Tensor(a!)",
     .traits = Traits::kReduction | Traits::kLinear,
     .meta = function<&mean_dim_meta>(),
-    .kernel = with_out<&mean_dim_out_kernel>(structured<&mean_dim_meta, &mean_dim_into>()),
+    .kernel = with_out<&mean_dim_out_kernel>(structured<&mean_dim_meta, &MeanDim::into>()),
+    .lower = lowering<&mean_dim_lower>(),
     .vjp = {.saves = sizes(0),
             .rule =
                 [](const Vjp& v) {
@@ -314,7 +322,8 @@ WEFT_OPERATOR(amax) = {
     .out = "aten::amax.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction,
     .meta = function<&Amax::meta>(),
-    .kernel = structured_exact<&Amax::meta, &Amax::into>(),
+    .kernel = Amax::kernels(),
+    .lower = lowering<&Amax::lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = extreme_vjp},
     .batch = dims_batch<1>,
     .samples =
@@ -331,7 +340,8 @@ WEFT_OPERATOR(amin) = {
     .out = "aten::amin.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kReduction,
     .meta = function<&Amin::meta>(),
-    .kernel = structured_exact<&Amin::meta, &Amin::into>(),
+    .kernel = Amin::kernels(),
+    .lower = lowering<&Amin::lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = extreme_vjp},
     .batch = dims_batch<1>,
     .samples =
@@ -349,6 +359,7 @@ WEFT_OPERATOR(all) = {
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&All::meta>(),
     .kernel = All::kernels(),
+    .lower = lowering<&All::lower>(),
     .batch = whole_truth_batch<true>,
     .samples = [] { return Samples{{"bool", {boolean({3, 4})}}, {"real", {f64({2})}}}; },
 };
@@ -359,6 +370,7 @@ WEFT_OPERATOR(all_dim) = {
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&All::dim_meta>(),
     .kernel = All::dim_kernels(),
+    .lower = lowering<&All::dim_lower>(),
     .batch = dim_batch<1>,
     .samples = [] { return Samples{{"row", {boolean({3, 4}), 1}}}; },
 };
@@ -371,6 +383,7 @@ WEFT_OPERATOR(all_dims) = {
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&All::dims_meta>(),
     .kernel = All::dims_kernels(),
+    .lower = lowering<&All::dims_lower>(),
     .batch = dims_batch<1>,
     .samples = [] { return Samples{{"two", {boolean({2, 3, 4}), ints({0, 2})}}}; },
 };
@@ -392,6 +405,7 @@ WEFT_OPERATOR(any) = {
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Any::meta>(),
     .kernel = Any::kernels(),
+    .lower = lowering<&Any::lower>(),
     .batch = whole_truth_batch<false>,
     .samples = [] { return Samples{{"bool", {boolean({3, 4})}}, {"real", {f64({2})}}}; },
 };
@@ -402,6 +416,7 @@ WEFT_OPERATOR(any_dim) = {
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Any::dim_meta>(),
     .kernel = Any::dim_kernels(),
+    .lower = lowering<&Any::dim_lower>(),
     .batch = dim_batch<1>,
     .samples = [] { return Samples{{"row", {boolean({3, 4}), 1}}, {"keep", {boolean({3, 4}), 0, true}}}; },
 };
@@ -414,6 +429,7 @@ WEFT_OPERATOR(any_dims) = {
     .traits = Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Any::dims_meta>(),
     .kernel = Any::dims_kernels(),
+    .lower = lowering<&Any::dims_lower>(),
     .batch = dims_batch<1>,
     .samples = [] { return Samples{{"two", {boolean({2, 3, 4}), ints({0, 2})}}}; },
 };

@@ -26,9 +26,8 @@ Tensor part_of(const Tensor& self, int64_t part) {
   return parts;
 }
 // The variance of complex numbers is the sum of those of their parts.
-void run_variance(const Tensor& self, uint64_t mask, double correction, bool root, const Tensor& out) {
-  if (!self.is_complex())
-    return run_reduction(root ? cpu::kStd : cpu::kVar, self.dtype(), self, mask, {&out}, correction);
+void run_complex_variance(const Tensor& self, uint64_t mask, double correction, bool root,
+                          const Tensor& out) {
   Tensor other = allocate({out.dtype(), out.device(), SymInts(out.sizes()), SymInts(out.strides())});
   Tensor real = part_of(self, 0), imaginary = part_of(self, 1);
   run_reduction(cpu::kVar, out.dtype(), real, mask, {&out}, correction);
@@ -43,22 +42,36 @@ struct Spread {
   static TensorSpec meta(const Tensor& self, OptionalIntSpan dim, const MaybeScalar&, bool keepdim) {
     return spread_spec(kName, self, dim, keepdim);
   }
-  static void into(const Tensor& self, OptionalIntSpan dim, const MaybeScalar& correction, bool,
+  template <const cpu::ReductionKernel& kernel>
+  static Lowering lower(const Tensor& self, OptionalIntSpan dim, const MaybeScalar& correction,
+                        bool keepdim) {
+    if (self.is_complex())
+      return NotLowered{"the variance of complex numbers is two reductions, of their parts"};
+    return ReductionCall{.kernel = &kernel,
+                         .compute = self.dtype(),
+                         .dims = dim_mask(self, dim),
+                         .keepdim = keepdim,
+                         .correction = correction_of(correction)};
+  }
+  static constexpr auto& kKernel = root ? cpu::kStd : cpu::kVar;
+  static constexpr auto& kMeanKernel = root ? cpu::kStdMean : cpu::kVarMean;
+  static void into(const Tensor& self, OptionalIntSpan dim, const MaybeScalar& correction, bool keepdim,
                    const Tensor& out) {
-    run_variance(self, dim_mask(self, dim), correction_of(correction), root, out);
+    const Lowering lowering = lower<kKernel>(self, dim, correction, keepdim);
+    if (lowering.reduction()) run_call(*lowering.reduction(), self, {&out});
+    else run_complex_variance(self, dim_mask(self, dim), correction_of(correction), root, out);
   }
   static std::tuple<TensorSpec, TensorSpec> mean_meta(const Tensor& self, OptionalIntSpan dim,
                                                       const MaybeScalar&, bool keepdim) {
     TensorSpec spread = spread_spec(kName, self, dim, keepdim);
     return {spread, contiguous_spec(spread.sizes, self.dtype(), self.device())};
   }
-  static void mean_into(const Tensor& self, OptionalIntSpan dim, const MaybeScalar& correction, bool,
+  static void mean_into(const Tensor& self, OptionalIntSpan dim, const MaybeScalar& correction, bool keepdim,
                         const Tensor& spread, const Tensor& mean) {
+    const Lowering lowering = lower<kMeanKernel>(self, dim, correction, keepdim);
+    if (lowering.reduction()) return run_call(*lowering.reduction(), self, {&spread, &mean});
     uint64_t mask = dim_mask(self, dim);
-    if (!self.is_complex())
-      return run_reduction(root ? cpu::kStdMean : cpu::kVarMean, self.dtype(), self, mask, {&spread, &mean},
-                           correction_of(correction));
-    run_variance(self, mask, correction_of(correction), root, spread);
+    run_complex_variance(self, mask, correction_of(correction), root, spread);
     run_reduction(cpu::kMean, self.dtype(), self, mask, {&mean});
   }
 
@@ -162,6 +175,7 @@ WEFT_OPERATOR(var_correction) = {
     .traits = Traits::kReduction,
     .meta = function<&Var::meta>(),
     .kernel = structured<&Var::meta, &Var::into>(),
+    .lower = lowering<&Var::lower<Var::kKernel>>(),
     .vjp = {.saves = inputs(0), .rule = spread_vjp<false, false>},
     .batch = dims_batch<1>,
     .samples = correction_samples,
@@ -192,6 +206,7 @@ WEFT_OPERATOR(std_correction) = {
     .traits = Traits::kReduction,
     .meta = function<&Std::meta>(),
     .kernel = structured<&Std::meta, &Std::into>(),
+    .lower = lowering<&Std::lower<Std::kKernel>>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = spread_vjp<true, false>},
     .batch = dims_batch<1>,
     .samples = correction_samples,
@@ -222,6 +237,7 @@ WEFT_OPERATOR(var_mean_correction) = {
     .traits = Traits::kReduction,
     .meta = function<&Var::mean_meta>(),
     .kernel = structured_exact<&Var::mean_meta, &Var::mean_into>(),
+    .lower = lowering<&Var::lower<Var::kMeanKernel>>(),
     .vjp = {.saves = inputs(0), .rule = spread_vjp<false, true>},
     .batch = dims_batch<1>,
     .samples = correction_samples,
@@ -251,6 +267,7 @@ WEFT_OPERATOR(std_mean_correction) = {
     .traits = Traits::kReduction,
     .meta = function<&Std::mean_meta>(),
     .kernel = structured_exact<&Std::mean_meta, &Std::mean_into>(),
+    .lower = lowering<&Std::lower<Std::kMeanKernel>>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = spread_vjp<true, true>},
     .batch = dims_batch<1>,
     .samples = correction_samples,

@@ -121,7 +121,10 @@ WEFT_OPERATOR(resize) = {
         "-> Tensor(a!)",
     .traits = kGeometry,
     .meta = function<&resize_meta>(),
-    .kernel = {function<&resize_kernel>(), function<&resize_inplace>(), function<&resize_out>()},
+    .kernel = {.functional = function<&resize_kernel>(),
+               .inplace = function<&resize_inplace>(),
+               .out = function<&resize_out>(),
+               .out_copies = true},
     .samples =
         [] { return Samples{{"same", {f64({2, 3}), ints({2, 3})}}, {"smaller", {f64({2, 3}), ints({4})}}}; },
 };

@@ -30,8 +30,8 @@ TensorSpec abs_meta(const Tensor& self) {
   if (!self.is_complex()) return pointwise_spec({&self}, self.dtype());
   return {real_type(self.dtype()), self.device(), SymInts(self.sizes()), preserved_strides(self)};
 }
-void abs_into(const Tensor& self, const Tensor& out) { run_pointwise(cpu::kAbs, self.dtype(), out, {&self}); }
-using Abs = StructuredForms<&abs_meta, &abs_into, true>;
+PointwiseCall abs_lower(const Tensor& self) { return {cpu::kAbs, self.dtype(), {0}}; }
+using Abs = StructuredForms<&abs_meta, &LoweredKernel<&abs_lower>::into, true>;
 const Tensor& abs_inplace(const Tensor& self) {
   require(!self.is_complex(), "In-place abs is not supported for complex tensors.");
   return Abs::inplace(self);
@@ -61,7 +61,7 @@ WEFT_OPERATOR(abs) = {
                .inplace = function<&abs_inplace>(),
                .out = function<&abs_out_kernel>(),
                .out_type_is_exact = true},
-    .scalar = &cpu::kAbs,
+    .lower = lowering<&abs_lower>(),
     .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() * sgn(v.input(0))}; }},
     .batch = pointwise_batch,
     .samples = complex_samples,
@@ -74,7 +74,7 @@ WEFT_OPERATOR(exp) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kExp, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kExp, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kExp,
+    .lower = Unary<cpu::kExp, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = outputs(0),
             .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), v.output())}; }},
     .batch = pointwise_batch,
@@ -88,7 +88,7 @@ WEFT_OPERATOR(expm1) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kExpm1, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kExpm1, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kExpm1,
+    .lower = Unary<cpu::kExpm1, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = outputs(0),
             .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), v.output() + 1)}; }},
     .batch = pointwise_batch,
@@ -102,7 +102,7 @@ WEFT_OPERATOR(log) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kLog, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kLog, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kLog,
+    .lower = Unary<cpu::kLog, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() / conj_of(v.input(0))}; }},
     .batch = pointwise_batch,
     .samples = positive_samples,
@@ -115,7 +115,7 @@ WEFT_OPERATOR(log1p) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kLog1p, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kLog1p, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kLog1p,
+    .lower = Unary<cpu::kLog1p, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = inputs(0),
             .rule = [](const Vjp& v) { return Grads{v.grad() / conj_of(v.input(0) + 1)}; }},
     .batch = pointwise_batch,
@@ -129,7 +129,7 @@ WEFT_OPERATOR(sqrt) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kSqrt, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kSqrt, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kSqrt,
+    .lower = Unary<cpu::kSqrt, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = outputs(0),
             .rule = [](const Vjp& v) { return Grads{v.grad() / (2 * conj_of(v.output()))}; }},
     .batch = pointwise_batch,
@@ -143,7 +143,7 @@ WEFT_OPERATOR(rsqrt) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kRsqrt, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kRsqrt, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kRsqrt,
+    .lower = Unary<cpu::kRsqrt, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = outputs(0),
             .rule = [](const Vjp& v) { return Grads{-0.5 * v.grad() * conj_of(pow(v.output(), 3))}; }},
     .batch = pointwise_batch,
@@ -157,7 +157,7 @@ WEFT_OPERATOR(sin) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kSin, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kSin, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kSin,
+    .lower = Unary<cpu::kSin, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = inputs(0),
             .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), cos(v.input(0)))}; }},
     .batch = pointwise_batch,
@@ -171,7 +171,7 @@ WEFT_OPERATOR(cos) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kCos, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kCos, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kCos,
+    .lower = Unary<cpu::kCos, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = inputs(0),
             .rule = [](const Vjp& v) { return Grads{times_conj(v.grad(), -sin(v.input(0)))}; }},
     .batch = pointwise_batch,
@@ -185,7 +185,7 @@ WEFT_OPERATOR(erf) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kErf, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kErf, TypeRule::kFloat>::kernels(),
-    .scalar = &cpu::kErf,
+    .lower = Unary<cpu::kErf, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {
@@ -202,7 +202,7 @@ WEFT_OPERATOR(floor) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kFloor>::meta_function(),
     .kernel = Unary<cpu::kFloor>::exact_kernels(),
-    .scalar = &cpu::kFloor,
+    .lower = Unary<cpu::kFloor>::lower_rule(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = pointwise_batch,
     .samples = real_samples,
@@ -215,7 +215,7 @@ WEFT_OPERATOR(ceil) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kCeil>::meta_function(),
     .kernel = Unary<cpu::kCeil>::exact_kernels(),
-    .scalar = &cpu::kCeil,
+    .lower = Unary<cpu::kCeil>::lower_rule(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = pointwise_batch,
     .samples = real_samples,
@@ -228,7 +228,7 @@ WEFT_OPERATOR(sign) = {
     .traits = Traits::kPointwise,
     .meta = Unary<cpu::kSign>::meta_function(),
     .kernel = Unary<cpu::kSign>::exact_kernels(),
-    .scalar = &cpu::kSign,
+    .lower = Unary<cpu::kSign>::lower_rule(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = pointwise_batch,
     .samples = real_samples,
@@ -241,7 +241,7 @@ WEFT_OPERATOR(logical_not) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = Unary<cpu::kLogicalNot, TypeRule::kBool>::meta_function(),
     .kernel = Unary<cpu::kLogicalNot, TypeRule::kBool>::kernels(),
-    .scalar = &cpu::kLogicalNot,
+    .lower = Unary<cpu::kLogicalNot, TypeRule::kBool>::lower_rule(),
     .batch = pointwise_batch,
     .samples = truth_samples,
 };
@@ -253,7 +253,7 @@ WEFT_OPERATOR(bitwise_not) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = Unary<cpu::kBitwiseNot>::meta_function(),
     .kernel = Unary<cpu::kBitwiseNot>::exact_kernels(),
-    .scalar = &cpu::kBitwiseNot,
+    .lower = Unary<cpu::kBitwiseNot>::lower_rule(),
     .batch = pointwise_batch,
     .samples = integer_samples,
 };
@@ -261,15 +261,7 @@ WEFT_OPERATOR(bitwise_not) = {
 // sgn(z) = z / |z|; for real numbers the sign.
 namespace {
 TensorSpec sgn_meta(const Tensor& self) { return pointwise_spec({&self}, self.dtype()); }
-void sgn_into(const Tensor& self, const Tensor& out) {
-  if (!self.is_complex()) return run_pointwise(cpu::kSign, self.dtype(), out, {&self});
-  Tensor magnitude = allocate(pointwise_spec({&self}, real_type(self.dtype())));
-  Tensor direction = allocate(pointwise_spec({&self}, self.dtype()));
-  run_pointwise(cpu::kAbs, self.dtype(), magnitude, {&self});
-  run_pointwise(cpu::kDiv, self.dtype(), direction, {&self, &magnitude});
-  Tensor zero = wrapped_number(0);
-  run_pointwise(cpu::kWhere, self.dtype(), out, {&magnitude, &direction, &zero});
-}
+PointwiseCall sgn_lower(const Tensor& self) { return {cpu::kSgn, self.dtype(), {0}}; }
 
 // Of the function of a complex argument, what is left of the gradient across the direction of z.
 Grads sgn_vjp(const Vjp& v) {
@@ -287,8 +279,8 @@ WEFT_OPERATOR(sgn) = {
     .out = "aten::sgn.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&sgn_meta>(),
-    .kernel = structured_exact<&sgn_meta, &sgn_into, true>(),
-    .scalar = &cpu::kSign,
+    .kernel = lowered_exact<&sgn_meta, &sgn_lower>(),
+    .lower = lowering<&sgn_lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = sgn_vjp},
     .batch = pointwise_batch,
     .samples = complex_samples,
@@ -300,7 +292,7 @@ WEFT_OPERATOR(isnan) = {
     .traits = Traits::kPointwise | Traits::kNotDifferentiable,
     .meta = Unary<cpu::kIsNan, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kIsNan, TypeRule::kFloat>::exact_kernels(),
-    .scalar = &cpu::kIsNan,
+    .lower = Unary<cpu::kIsNan, TypeRule::kFloat>::lower_rule(),
     .batch = pointwise_batch,
     .samples = real_samples,
 };

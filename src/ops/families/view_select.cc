@@ -144,86 +144,64 @@ Tensor diagonal_kernel(const Tensor& self, int64_t offset, int64_t dim1, int64_t
 
 // --- putting a part back ---------------------------------------------------------------------------------
 
-// A copy of `self` in which the part that `view` picks is replaced by `src`.
-template <typename View>
-Tensor scatter_into(const Tensor& self, const Tensor& src, View view) {
-  Tensor result = preserved_copy(self);
-  Tensor part = view(result);
-  require(same_sizes(part.sizes(), src.sizes()),
-          "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
-          describe_sizes(src.sizes()), describe_sizes(part.sizes()));
-  copy_values(part, src);
-  return result;
-}
-TensorSpec scatter_spec(const Tensor& self) { return preserved_copy_spec(self); }
+// A copy of `self` in which the part that `view` picks is replaced by `src`. A fresh result keeps what lies
+// between the elements of `self`, too.
+template <auto view, typename... A>
+struct Scatter {
+  static TensorSpec meta(const Tensor& self, const Tensor&, A...) { return preserved_copy_spec(self); }
+  static void replace(const Tensor& part, const Tensor& src) {
+    require(same_sizes(part.sizes(), src.sizes()),
+            "expected src to have a size equal to the slice of self. src size = {}, slice size = {}",
+            describe_sizes(src.sizes()), describe_sizes(part.sizes()));
+    copy_values(part, src);
+  }
+  static Tensor functional(const Tensor& self, const Tensor& src, A... args) {
+    Tensor result = preserved_copy(self);
+    replace(view(result, args...), src);
+    return result;
+  }
+  static void into(const Tensor& self, const Tensor& src, A... args, const Tensor& out) {
+    copy_values(out, self);
+    replace(view(out, args...), src);
+  }
+  static constexpr KernelSet kernels() {
+    return with_functional<&functional>(structured_exact<&meta, &into>());
+  }
+};
+using SelectScatter = Scatter<&select_kernel, int64_t, const SymInt&>;
+using SliceScatter = Scatter<&slice_kernel, int64_t, const MaybeInt&, const MaybeInt&, const SymInt&>;
+using DiagonalScatter = Scatter<&diagonal_kernel, int64_t, int64_t, int64_t>;
 
-Tensor select_scatter_kernel(const Tensor& self, const Tensor& src, int64_t dim, const SymInt& index) {
-  return scatter_into(self, src, [&](const Tensor& t) { return select_kernel(t, dim, index); });
-}
-TensorSpec select_scatter_meta(const Tensor& self, const Tensor&, int64_t, const SymInt&) {
-  return scatter_spec(self);
-}
-Tensor slice_scatter_kernel(const Tensor& self, const Tensor& src, int64_t dim, const MaybeInt& start,
-                            const MaybeInt& end, const SymInt& step) {
-  return scatter_into(self, src, [&](const Tensor& t) { return slice_kernel(t, dim, start, end, step); });
-}
-TensorSpec slice_scatter_meta(const Tensor& self, const Tensor&, int64_t, const MaybeInt&, const MaybeInt&,
-                              const SymInt&) {
-  return scatter_spec(self);
-}
-Tensor diagonal_scatter_kernel(const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1,
-                               int64_t dim2) {
-  return scatter_into(self, src, [&](const Tensor& t) { return diagonal_kernel(t, offset, dim1, dim2); });
-}
-TensorSpec diagonal_scatter_meta(const Tensor& self, const Tensor&, int64_t, int64_t, int64_t) {
-  return scatter_spec(self);
-}
-
-// Zeros of `sizes` with the gradient in the part that the forward view read.
-template <typename View>
-Tensor zeros_with(const char* op, const Tensor& grad, SymIntSpan sizes, View view) {
-  Tensor result = allocate_contiguous(sizes, grad.dtype(), grad.device()), part = view(result);
-  check_expandable(op, "grad_output", grad, part.sizes());
-  fill_values(result, 0);
-  copy_values(part, grad);
-  return result;
-}
-// The sizes of what a view picks from a tensor of `sizes`: the view itself answers, on nothing but geometry.
-template <typename View>
-TensorSpec part_gradient_spec(const char* op, const Tensor& grad, SymIntSpan sizes, View view) {
-  TensorSpec spec = contiguous_spec(sizes, grad.dtype(), grad.device());
-  Tensor whole = allocate(contiguous_spec(sizes, grad.dtype(), kMeta));
-  check_expandable(op, "grad_output", grad, view(whole).sizes());
-  return spec;
-}
-TensorSpec select_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t dim, const SymInt& index) {
-  return part_gradient_spec("select_backward", grad, sizes,
-                            [&](const Tensor& t) { return select_kernel(t, dim, index); });
-}
-Tensor select_backward_kernel(const Tensor& grad, SymIntSpan sizes, int64_t dim, const SymInt& index) {
-  return zeros_with("select_backward", grad, sizes,
-                    [&](const Tensor& t) { return select_kernel(t, dim, index); });
-}
-TensorSpec slice_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t dim, const SymInt& start,
-                               const SymInt& end, const SymInt& step) {
-  return part_gradient_spec("slice_backward", grad, sizes,
-                            [&](const Tensor& t) { return slice_kernel(t, dim, start, end, step); });
-}
-Tensor slice_backward_kernel(const Tensor& grad, SymIntSpan sizes, int64_t dim, const SymInt& start,
-                             const SymInt& end, const SymInt& step) {
-  return zeros_with("slice_backward", grad, sizes,
-                    [&](const Tensor& t) { return slice_kernel(t, dim, start, end, step); });
-}
-TensorSpec diagonal_backward_meta(const Tensor& grad, SymIntSpan sizes, int64_t offset, int64_t dim1,
-                                  int64_t dim2) {
-  return part_gradient_spec("diagonal_backward", grad, sizes,
-                            [&](const Tensor& t) { return diagonal_kernel(t, offset, dim1, dim2); });
-}
-Tensor diagonal_backward_kernel(const Tensor& grad, SymIntSpan sizes, int64_t offset, int64_t dim1,
-                                int64_t dim2) {
-  return zeros_with("diagonal_backward", grad, sizes,
-                    [&](const Tensor& t) { return diagonal_kernel(t, offset, dim1, dim2); });
-}
+// Zeros of the sizes that a view was taken of, with the gradient in the part that the view read.
+template <const char* op, auto view, typename... A>
+struct PartBackward {
+  // The sizes of the part: the view itself answers, on nothing but geometry.
+  static TensorSpec meta(const Tensor& grad, SymIntSpan sizes, A... args) {
+    Tensor whole = allocate(contiguous_spec(sizes, grad.dtype(), kMeta));
+    check_expandable(op, "grad_output", grad, view(whole, args...).sizes());
+    return contiguous_spec(sizes, grad.dtype(), grad.device());
+  }
+  static Tensor functional(const Tensor& grad, SymIntSpan sizes, A... args) {
+    Tensor result = allocate_contiguous(sizes, grad.dtype(), grad.device());
+    into(grad, sizes, args..., result);
+    return result;
+  }
+  static void into(const Tensor& grad, SymIntSpan, A... args, const Tensor& out) {
+    Tensor part = view(out, args...);
+    check_expandable(op, "grad_output", grad, part.sizes());
+    fill_values(out, 0);
+    copy_values(part, grad);
+  }
+  static constexpr KernelSet kernels() {
+    return with_functional<&functional>(structured_exact<&meta, &into>());
+  }
+};
+constexpr char kSelectBackward[] = "select_backward", kSliceBackward[] = "slice_backward",
+               kDiagonalBackward[] = "diagonal_backward";
+using SelectBackward = PartBackward<kSelectBackward, &select_kernel, int64_t, const SymInt&>;
+using SliceBackward =
+    PartBackward<kSliceBackward, &slice_kernel, int64_t, const SymInt&, const SymInt&, const SymInt&>;
+using DiagonalBackward = PartBackward<kDiagonalBackward, &diagonal_kernel, int64_t, int64_t, int64_t>;
 
 // The gradient of a list of parts: the parts joined again, zeros for parts without one.
 Tensor join_parts(const Vjp& v, SymIntSpan lengths, int64_t dim) {
@@ -339,8 +317,8 @@ WEFT_OPERATOR(select_backward) = {
         "aten::select_backward.out(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index, *, "
         "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
-    .meta = function<&select_backward_meta>(),
-    .kernel = plain<&select_backward_kernel, OutType::kExact>(),
+    .meta = function<&SelectBackward::meta>(),
+    .kernel = SelectBackward::kernels(),
     .vjp = {.rule =
                 [](const Vjp& v) { return Grads{select(v.grad(), v.arg<int64_t>(2), v.arg<SymInt>(3))}; }},
     .batch = part_backward_batch<2>,
@@ -353,8 +331,8 @@ WEFT_OPERATOR(select_scatter) = {
         "aten::select_scatter.out(Tensor self, Tensor src, int dim, SymInt index, *, Tensor(a!) out) -> "
         "Tensor(a!)",
     .traits = Traits::kLinear,
-    .meta = function<&select_scatter_meta>(),
-    .kernel = plain<&select_scatter_kernel, OutType::kExact>(),
+    .meta = function<&SelectScatter::meta>(),
+    .kernel = SelectScatter::kernels(),
     .vjp = {.saves = sizes(1),
             .rule =
                 [](const Vjp& v) {
@@ -401,8 +379,8 @@ WEFT_OPERATOR(slice_backward) = {
         "aten::slice_backward.out(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt "
         "end, SymInt step, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
-    .meta = function<&slice_backward_meta>(),
-    .kernel = plain<&slice_backward_kernel, OutType::kExact>(),
+    .meta = function<&SliceBackward::meta>(),
+    .kernel = SliceBackward::kernels(),
     .vjp = {.rule =
                 [](const Vjp& v) {
                   return Grads{slice(v.grad(), v.arg<int64_t>(2), v.arg<SymInt>(3), v.arg<SymInt>(4),
@@ -420,8 +398,8 @@ WEFT_OPERATOR(slice_scatter) = {
         "aten::slice_scatter.out(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
-    .meta = function<&slice_scatter_meta>(),
-    .kernel = plain<&slice_scatter_kernel, OutType::kExact>(),
+    .meta = function<&SliceScatter::meta>(),
+    .kernel = SliceScatter::kernels(),
     .vjp = {.saves = sizes(1),
             .rule =
                 [](const Vjp& v) {
@@ -548,8 +526,8 @@ WEFT_OPERATOR(diagonal_backward) = {
         "aten::diagonal_backward.out(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int "
         "dim2, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
-    .meta = function<&diagonal_backward_meta>(),
-    .kernel = plain<&diagonal_backward_kernel, OutType::kExact>(),
+    .meta = function<&DiagonalBackward::meta>(),
+    .kernel = DiagonalBackward::kernels(),
     .vjp = {.rule =
                 [](const Vjp& v) {
                   return Grads{diagonal(v.grad(), v.arg<int64_t>(2), v.arg<int64_t>(3), v.arg<int64_t>(4))};
@@ -565,8 +543,8 @@ WEFT_OPERATOR(diagonal_scatter) = {
         "aten::diagonal_scatter.out(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1, *, "
         "Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kLinear,
-    .meta = function<&diagonal_scatter_meta>(),
-    .kernel = plain<&diagonal_scatter_kernel, OutType::kExact>(),
+    .meta = function<&DiagonalScatter::meta>(),
+    .kernel = DiagonalScatter::kernels(),
     .vjp = {.saves = sizes(1),
             .rule =
                 [](const Vjp& v) {

@@ -16,8 +16,8 @@ TensorSpec where_meta(const Tensor& condition, const Tensor& self, const Tensor&
   return {type, device_of({&condition, &self, &other}), broadcast_sizes({&condition, &self, &other}),
           pointwise_strides({&condition, &self, &other}, broadcast_sizes({&condition, &self, &other}))};
 }
-void where_into(const Tensor& condition, const Tensor& self, const Tensor& other, const Tensor& out) {
-  run_pointwise(cpu::kWhere, common_type(self, other), out, {&condition, &self, &other});
+PointwiseCall where_lower(const Tensor&, const Tensor& self, const Tensor& other) {
+  return {cpu::kWhere, common_type(self, other), {0, 1, 2}};
 }
 Tensor where_scalar_self(const Tensor& condition, const Scalar& self, const Tensor& other) {
   require_fits_computation(self, common_type(self, other));
@@ -39,8 +39,8 @@ WEFT_OPERATOR(where_self) = {
         "aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&where_meta>(),
-    .kernel = structured_exact<&where_meta, &where_into, true>(),
-    .scalar = &cpu::kWhere,
+    .kernel = lowered_exact<&where_meta, &where_lower>(),
+    .lower = lowering<&where_lower>(),
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {

@@ -63,6 +63,20 @@ struct Square {
     return x * x;
   }
 };
+// Powers of complex numbers that are products: the logarithm and the exponential of the general way lose
+// infinities and zeros.
+struct Cube {
+  template <typename T>
+  T operator()(T x) const {
+    return x * x * x;
+  }
+};
+struct InverseSquare {
+  template <typename T>
+  T operator()(T x) const {
+    return T(1) / (x * x);
+  }
+};
 struct SquaredDifference {
   template <typename T>
   T operator()(T a, T b) const {

@@ -48,6 +48,43 @@ struct DivFloor {
     }
   }
 };
+// Quotients of 16-bit floats, each step of which is rounded to 16 bits: `Rounding::round` does that.
+template <typename Rounding>
+struct DivTruncInSteps {
+  template <typename T>
+  T operator()(T a, T b) const {
+    return trunc(Rounding::round(a / b));
+  }
+};
+template <typename Rounding>
+struct DivFloorInSteps {
+  template <typename T>
+  T operator()(T a, T b) const {
+    T quotient = Rounding::round(a / b), mod = fmod(a, b);
+    T div = Rounding::round(Rounding::round(a - mod) / b);
+    div = where((mod != T(0)) & ((b < T(0)) != (mod < T(0))), Rounding::round(div - T(1)), div);
+    T floored = floor(div);
+    floored = where(div - floored > T(0.5), floored + T(1), floored);
+    return where(b == T(0), quotient, where(div == T(0), copysign(T(0), quotient), floored));
+  }
+};
+struct HalfRounding {
+  template <typename T>
+  static T round(T x) {
+    return rounded_to_half(x);
+  }
+};
+struct BFloat16Rounding {
+  template <typename T>
+  static T round(T x) {
+    return rounded_to_bfloat16(x);
+  }
+};
+using DivTruncHalf = DivTruncInSteps<HalfRounding>;
+using DivTruncBFloat16 = DivTruncInSteps<BFloat16Rounding>;
+using DivFloorHalf = DivFloorInSteps<HalfRounding>;
+using DivFloorBFloat16 = DivFloorInSteps<BFloat16Rounding>;
+
 struct Pow {  // integers: a negative exponent gives 0 unless the base is 1 or -1
   template <typename T>
   T operator()(T base, T exponent) const {

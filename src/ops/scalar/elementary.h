@@ -37,6 +37,7 @@ WEFT_ELEMENTARY(Atanh, atanh)
 WEFT_ELEMENTARY(Sigmoid, sigmoid)
 WEFT_ELEMENTARY(Erf, erf)
 WEFT_ELEMENTARY(Erfc, erfc)
+WEFT_ELEMENTARY(NormalCdf, normal_cdf)
 #undef WEFT_ELEMENTARY
 
 // Integers are whole already.

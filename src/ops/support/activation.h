@@ -9,6 +9,12 @@ namespace weft {
 
 using Number = const Scalar&;
 
+// Parameters that are the arguments from `first` on.
+template <typename... Parameter>
+void add_params(PointwiseCall& call, uint8_t first, const Parameter&... numbers) {
+  (call.add_param(first++, numbers), ...);
+}
+
 // operator(self, numbers...): `Parameter` is Number for each of them. An out= tensor has the result's type.
 template <const cpu::PointwiseKernel& kernel, typename... Parameter>
 struct Activation {
@@ -16,12 +22,14 @@ struct Activation {
     require_supported(kernel, self.dtype());
     return pointwise_spec({&self}, self.dtype());
   }
-  static void into(const Tensor& self, Parameter... numbers, const Tensor& out) {
-    const cpu::ParamValue params[] = {param_of(numbers, self.dtype())..., 0};
-    run_pointwise(kernel, self.dtype(), out, {&self}, {params, sizeof...(Parameter)});
+  static PointwiseCall lower(const Tensor& self, Parameter... numbers) {
+    PointwiseCall call(kernel, self.dtype(), {0});
+    add_params(call, 1, numbers...);
+    return call;
   }
-  static constexpr KernelSet kernels() { return structured_exact<&meta, &into, true>(); }
+  static constexpr KernelSet kernels() { return lowered_exact<&meta, &lower>(); }
   static constexpr Function meta_function() { return function<&meta>(); }
+  static constexpr LowerRule lower_rule() { return lowering<&lower>(); }
 };
 
 // operator_backward(grad, self, numbers...): types are promoted, and an out= tensor takes any that fits.
@@ -32,13 +40,14 @@ struct ActivationBackward {
     require_supported(kernel, type);
     return pointwise_spec({&grad, &self}, type);
   }
-  static void into(const Tensor& grad, const Tensor& self, Parameter... numbers, const Tensor& out) {
-    DType type = common_type(grad, self);
-    const cpu::ParamValue params[] = {param_of(numbers, type)..., 0};
-    run_pointwise(kernel, type, out, {&grad, &self}, {params, sizeof...(Parameter)});
+  static PointwiseCall lower(const Tensor& grad, const Tensor& self, Parameter... numbers) {
+    PointwiseCall call(kernel, common_type(grad, self), {0, 1});
+    add_params(call, 2, numbers...);
+    return call;
   }
-  static constexpr KernelSet kernels() { return structured<&meta, &into, true>(); }
+  static constexpr KernelSet kernels() { return lowered<&meta, &lower>(); }
   static constexpr Function meta_function() { return function<&meta>(); }
+  static constexpr LowerRule lower_rule() { return lowering<&lower>(); }
 };
 
 }  // namespace weft

@@ -23,9 +23,11 @@ void fill_chosen_in_place(const Tensor& target, const Tensor& mask, const Tensor
 
 }  // namespace
 
+PointwiseCall masked_fill_call(const Tensor& self) { return {cpu::kWhere, self.dtype(), {1, 2, 0}}; }
+
 void fill_chosen(const Tensor& self, const Tensor& mask, const Tensor& value, const Tensor& out) {
   if (repeats_elements(out)) return fill_chosen_in_place(out, mask, value);
-  run_pointwise(cpu::kWhere, self.dtype(), out, {&mask, &value, &self});
+  run_call(masked_fill_call(self), out, self, mask, value);
 }
 
 }  // namespace weft

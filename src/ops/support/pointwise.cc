@@ -1,6 +1,7 @@
 #include "ops/support/pointwise.h"
 
 #include "ops/support/dense.h"
+#include "ops/support/fill.h"
 #include "ops/support/number_range.h"
 #include "weft/base/error.h"
 
@@ -47,7 +48,7 @@ namespace {
 // has the same ones in the same order, so that sizes need not be looked at. A single element of another type,
 // or beside few others, is a number. False where some operand is not contiguous.
 bool run_contiguous(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
-                    std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params) {
+                    std::span<const Tensor* const> inputs, std::span<const cpu::ParamValue> params) {
   cpu::Operand operands[cpu::kMaxOperands];
   const int64_t n = out.plain_numel();
   size_t count = 0;
@@ -70,7 +71,7 @@ bool run_contiguous(const cpu::PointwiseKernel& kernel, DType compute, const Ten
 }  // namespace
 
 void run_pointwise(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
-                   std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params) {
+                   std::span<const Tensor* const> inputs, std::span<const cpu::ParamValue> params) {
   if (run_contiguous(kernel, compute, out, inputs, params)) return;
   Operands operands(out.sizes());
   operands.add(out);
@@ -78,38 +79,35 @@ void run_pointwise(const cpu::PointwiseKernel& kernel, DType compute, const Tens
   cpu::run_pointwise(kernel, compute, operands.get(), operands.sizes(), params);
 }
 
-void run_pointwise2(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out0, const Tensor& out1,
-                    std::initializer_list<const Tensor*> inputs, std::span<const cpu::ParamValue> params) {
-  Operands operands(out0.sizes());
-  operands.add(out0);
-  operands.add(out1);
-  for (const Tensor* input : inputs) operands.add(*input);
-  cpu::run_pointwise(kernel, compute, operands.get(), operands.sizes(), params);
+namespace {
+
+// As the kernel sees them: a number may become 0 in the type that computes.
+void require_divisors(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& other) {
+  Tensor divisors = dense_as(other, compute);
+  visit_dtype(compute, [&]<typename T>() {
+    const T* values = static_cast<const T*>(divisors.raw_data());
+    bool has_zero = false;
+    for (int64_t i = 0, n = divisors.plain_numel(); i < n; ++i) has_zero |= values[i] == T(0);
+    require(!has_zero, "ZeroDivisionError: {}: an integer was divided by zero", kernel.name);
+  });
 }
 
-void run_division(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out, const Tensor& self,
-                  const Tensor& other) {
-  bool overwrites = out.storage() == self.storage() || out.storage() == other.storage();
-  if (overwrites && is_integral(compute)) {
-    // As the kernel sees them: a number may become 0 in the type that computes.
-    Tensor divisors = dense_as(other, compute);
-    visit_dtype(compute, [&]<typename T>() {
-      const T* values = static_cast<const T*>(divisors.raw_data());
-      bool has_zero = false;
-      for (int64_t i = 0, n = divisors.plain_numel(); i < n; ++i) has_zero |= values[i] == T(0);
-      require(!has_zero || out.plain_numel() == 0, "ZeroDivisionError: {}: an integer was divided by zero",
-              kernel.name);
-    });
+}  // namespace
+
+void run_special(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
+                 std::span<const Tensor* const> inputs, std::span<const cpu::ParamValue> params) {
+  if (kernel.role == cpu::KernelRole::kCopies) return copy_values(out, *inputs[0]);
+  if (kernel.role == cpu::KernelRole::kFills) return fill_values(out, params[0].integer);
+  if (is_integral(compute) && out.plain_numel() > 0) {
+    bool overwrites = false;
+    for (const Tensor* input : inputs) overwrites |= out.storage() == input->storage();
+    if (overwrites) require_divisors(kernel, compute, *inputs.back());
   }
-  run_pointwise(kernel, compute, out, {&self, &other});
+  run_pointwise(kernel, compute, out, inputs, params);
 }
 
 cpu::ParamValue param_of(const Scalar& number, DType compute) {
   require_fits_computation(number, compute);
-  return converted_param(number, compute);
-}
-
-cpu::ParamValue converted_param(const Scalar& number, DType compute) {
   if (compute == kBool) return static_cast<int64_t>(number.to_bool());
   if (is_complex(compute)) {
     Complex<double> z = number.to_complex();
