@@ -126,6 +126,12 @@ PointwiseCall clamp_lower(const Tensor& self, const MaybeScalar& min, const Mayb
   }
   return call;
 }
+Tensor clamp_functional(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) {
+  const PointwiseCall call = clamp_lower(self, min, max);
+  Tensor out = allocate(pointwise_spec({&self}, call.compute));
+  run_call(call, out, self);
+  return out;
+}
 Tensor inside(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) {
   if (min && max) return logical_and(self >= *min, self <= *max);
   return min ? self >= *min : self <= *max;
@@ -276,7 +282,7 @@ WEFT_OPERATOR(clamp) = {
         "aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
     .meta = function<&clamp_meta>(),
-    .kernel = lowered_exact<&clamp_meta, &clamp_lower>(),
+    .kernel = with_functional<&clamp_functional>(lowered_exact<&clamp_meta, &clamp_lower>()),
     .lower = lowering<&clamp_lower>(),
     .vjp = {.saves = inputs(0),
             .rule =

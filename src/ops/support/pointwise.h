@@ -23,7 +23,8 @@ inline void run_pointwise(const cpu::PointwiseKernel& kernel, DType compute, con
 // looked at before: an error leaves everything as it was.
 void run_special(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
                  std::span<const Tensor* const> inputs, std::span<const cpu::ParamValue> params);
-inline void run_lowered(const PointwiseCall& call, const Tensor& out, std::span<const Tensor* const> inputs) {
+[[gnu::always_inline]] inline void run_lowered(const PointwiseCall& call, const Tensor& out,
+                                               std::span<const Tensor* const> inputs) {
   // A call without parameters need not be in memory.
   std::span<const cpu::ParamValue> params;
   if (call.param_count > 0) params = {call.params, call.param_count};
