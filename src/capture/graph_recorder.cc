@@ -67,9 +67,11 @@ Tensor GraphRecorder::literal(const Tensor& tensor) {
 
 void GraphRecorder::annotate(Node& node, const Value& result) {
   GraphWriter::annotate(node, result);
-  note_origin(node, origin_here());
+  // Mostly nothing is known but the modules.
+  if (!Origin::current() && !options_.record_stack_traces) node.meta().modules = trail_->modules();
+  else note_origin(node, origin_here());
   node.meta().original = original_;
-  last_ = Ref<Node>(&node);
+  last_ = &node;
 }
 
 Origin GraphRecorder::origin_here() const {
@@ -83,7 +85,7 @@ Origin GraphRecorder::origin_here() const {
 
 OriginRef GraphRecorder::origin_of_last_call() const {
   if (!last_) return nullptr;
-  const NodeMeta& meta = last_->meta();
+  const NodeMeta& meta = *last_->meta_or_null();
   return std::make_unique<const Origin>(
       Origin{meta.trace, meta.source, meta.modules, last_->name(), /*is_backward=*/true});
 }

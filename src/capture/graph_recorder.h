@@ -72,7 +72,7 @@ class GraphRecorder final : public GraphWriter,
   ModuleTrail own_trail_;
   const ModuleTrail* trail_ = &own_trail_;  // of the whole program, also while a branch is recorded
   const Operator* original_ = nullptr;      // the outermost one whose decomposition is running
-  Ref<Node> last_;                          // that was written
+  const Node* last_ = nullptr;              // that was written
   std::unordered_map<uint64_t, Ref<Storage>> literals_;  // constants that nodes stand for, by serial number
   std::unordered_set<const Operator*> open_;             // decompositions that are running
   std::unordered_map<const Storage*, Ref<Storage>> given_;  // of inputs
