@@ -5,8 +5,8 @@
 namespace weft {
 namespace {
 
-thread_local Recorder* upper = nullptr;
-thread_local Recorder* lower = nullptr;
+thread_local Recorder* upper_recorder = nullptr;
+thread_local Recorder* lower_recorder = nullptr;
 
 Value record(Recorder* recorder, uint32_t bit, const Operator& op, Args args) {
   // Values of a recording carry its bit: they lead here even when it is over.
@@ -21,11 +21,11 @@ Value record(Recorder* recorder, uint32_t bit, const Operator& op, Args args) {
 }  // namespace
 
 Recorder* Recorder::current(Position position) noexcept {
-  return position == Position::kUpper ? upper : lower;
+  return position == Position::kUpper ? upper_recorder : lower_recorder;
 }
 
 RecorderScope::RecorderScope(Recorder& recorder, Recorder::Position position)
-    : slot_(position == Recorder::Position::kUpper ? &upper : &lower),
+    : slot_(position == Recorder::Position::kUpper ? &upper_recorder : &lower_recorder),
       outer_(*slot_),
       bit_(position == Recorder::Position::kUpper ? layer::kRecorderUpper : layer::kRecorderLower) {
   *slot_ = &recorder;
@@ -38,13 +38,13 @@ RecorderScope::~RecorderScope() {
 }
 
 Value layers::recorder_upper(const Operator& op, Args args) {
-  return record(upper, layer::kRecorderUpper, op, args);
+  return record(upper_recorder, layer::kRecorderUpper, op, args);
 }
 Value layers::recorder_lower(const Operator& op, Args args) {
-  return record(lower, layer::kRecorderLower, op, args);
+  return record(lower_recorder, layer::kRecorderLower, op, args);
 }
 void layers::note_grad_mode(bool enabled) noexcept {
-  if (upper) upper->grad_mode_changed(enabled);
+  if (upper_recorder) upper_recorder->grad_mode_changed(enabled);
 }
 
 Value CallList::handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) {
