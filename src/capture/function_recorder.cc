@@ -57,8 +57,7 @@ FunctionRecorder::FunctionRecorder(const ValueList& leaves)
     return add_closed_over(number, number);
   });
   for (const Value& leaf : leaves) {
-    leaves_.push_back(
-        leaf.is_tensor() ? Value(converter_.convert(leaf.tensor_ref(), FakeRequest().without_base())) : leaf);
+    leaves_.push_back(leaf.is_tensor() ? Value(fake_input(converter_, leaf.tensor_ref())) : leaf);
     add_input(fmt::format("arg{}_1", leaves_.size() - 1), leaves_.back());
   }
 }
@@ -203,7 +202,7 @@ Node& FunctionRecorder::add_closed_over(const Value& value, const Value& without
 }
 
 Value FunctionRecorder::unknown_tensor(const Tensor& tensor) {
-  const Tensor fake = converter_.convert(tensor, FakeRequest().without_base());
+  const Tensor fake = fake_input(converter_, tensor);
   Node& node = add_closed_over(tensor, fake);
   track(tensor, node);
   fakes_.emplace(tensor.impl()->serial(), fake);

@@ -32,6 +32,11 @@ const Tensor& FakeConverter::convert(const Tensor& real, const FakeRequest& requ
   return pair.fake;
 }
 
+Tensor FakeConverter::convert_again(const Tensor& real, const FakeRequest& request) {
+  require(real.defined(), "fake: an undefined tensor has no fake");
+  return make(real, request);
+}
+
 const Tensor& FakeConverter::convert_constant(const Tensor& real) {
   auto [known, is_new] = constants_.try_emplace(real.impl()->serial());
   Pair& pair = known->second;
