@@ -71,10 +71,11 @@ void FunctionRecorder::run(const ValueFunction& function) {
     LayerStateScope saved;
     // No other transform is concerned: what reaches the layers are tensors of this run. Nobody else records
     // or counts it.
+    constexpr uint32_t unconcerned =
+        layer::kRecorderLower | layer::kFunctionalizeUpper | layer::kFunctionalizeLower | layer::kModes;
     layer_state().level_depth = 0;
-    layer_state().mask =
-        (layer::kAll | layer::kNotLayers) &
-        ~(layer::kRecorderLower | layer::kFunctionalizeUpper | layer::kFunctionalizeLower | layer::kModes);
+    layer_state().mask = (layer::kAll | layer::kNotLayers) & ~unconcerned;
+    layer_state().active &= ~unconcerned;  // the history of a view is made with the whole stack
     RecorderScope recording(*this, Position::kUpper);
     LiteralScope literals(*this);
     LevelEntry entry(make_ref<FunctionLevel>(*this));
