@@ -253,8 +253,8 @@ GraphRecorder::BranchGraph GraphRecorder::capture_branch(Callable& function, con
   ValueList own = flow::joined(flow::varying(branch.graph_name, {branch.inputs.begin(), split}),
                                {split, branch.inputs.end()});
   for (size_t i = 0; i < own.size(); ++i) {
-    own[i] = map_tensors(
-        own[i], [&](const Tensor& tensor) { return Value(inner.fake_input(converter, tensor)); });
+    own[i] =
+        map_tensors(own[i], [&](const Tensor& tensor) { return Value(inner.fake_input(converter, tensor)); });
     inner.add_input(fmt::format("arg{}_1", i), own[i]);
   }
   Value result;
@@ -269,13 +269,13 @@ GraphRecorder::BranchGraph GraphRecorder::capture_branch(Callable& function, con
 }
 
 // A function may give an operand back, or one tensor as several results where another function gives several
-// tensors. Each result is a tensor of its own, so that each has a node, and the operand stays the node that it
-// was. Numbers that only a run tells must be symbols.
+// tensors. Each result is a tensor of its own, so that each has a node, and the operand stays the node that
+// it was. Numbers that only a run tells must be symbols.
 Value GraphRecorder::own_results(const Operator& op, const Value& result) {
   std::unordered_set<uint64_t> seen;
   return map_leaves(result, [&](const Value& leaf) {
-    if (leaf.is_tensor() && (node_of(*leaf.tensor_ref().impl()) ||
-                             !seen.insert(leaf.tensor_ref().impl()->serial()).second)) {
+    if (leaf.is_tensor() &&
+        (node_of(*leaf.tensor_ref().impl()) || !seen.insert(leaf.tensor_ref().impl()->serial()).second)) {
       MaskScope below(layer::below(layer_bit()));
       return Value(alias(leaf.tensor_ref()));
     }

@@ -92,11 +92,15 @@ Value batched_function(VmapLevel& level, const Value& function, std::vector<int6
   });
 }
 
-// Which results of a function differ between examples: found on tensors without data.
+// Which results of a function differ between examples: found on tensors without data, by a run that leaves
+// nothing behind.
 std::vector<bool> which_differ(VmapLevel& level, const Value& function, const ValueList& inputs,
                                const std::vector<int64_t>& dims) {
   std::optional<FakeMode> fake;
-  if (!FakeMode::current()) fake.emplace(FakeOptions{.allow_real_inputs = true});
+  std::optional<sym::Trial> trial;
+  // With a ShapeEnv, since rounds of a loop and numbers out of tensors are symbols.
+  if (!FakeMode::current()) fake.emplace(make_ref<FakeConverter>(ShapeEnv::create()), true);
+  else if (const Ref<ShapeEnv>& env = FakeMode::current()->options().shape_env) trial.emplace(*env);
   MaskScope quiet(kUnrecorded);
   FakeConverter converter;
   ValueList own;
