@@ -298,5 +298,74 @@ TEST(CapturedFunctions, AnOperandThatComesBackStaysItself) {
   }
 }
 
+// --- inputs and results that are one tensor --------------------------------------------------------------
+
+Tensor loop_from_one_tensor(const Tensor& x) {
+  auto more = make_callable([](const Tensor& i, const Tensor&, const Tensor&) { return i < 2; });
+  auto round = make_callable(
+      [x](const Tensor& i, const Tensor& a, const Tensor& b) { return std::tuple(i + 1, a + x, b * 2 - a); });
+  const Value last = func::while_loop(more, round, {zeros({}, kInt64), x, x});
+  return last.elements()[1].to_tensor() * 10 + last.elements()[2].to_tensor();
+}
+Tensor scan_from_what_it_closes_over(const Tensor& x) {
+  const Tensor first = x.select(0, 0);
+  auto step = make_callable([first](const Tensor& carry, const Tensor& t) {
+    Tensor next = carry * first + t;
+    return std::tuple(next, next - first);
+  });
+  return func::scan(step, Value(first), Value(x)).elements()[1].to_tensor();
+}
+Tensor cond_on_one_tensor(const Tensor& x) {
+  auto yes = [x](const Tensor& a, const Tensor& b, const Tensor& view) { return a * 2 - b * x + view; };
+  return func::cond(
+      x.sum() > 0, yes, [](const Tensor& a, const Tensor&, const Tensor& view) { return a / view; }, x, x,
+      x.view(x.sizes()));
+}
+
+TEST(CapturedFunctions, KeepInputsApartThatAreOneTensor) {
+  for (auto f : {loop_from_one_tensor, scan_from_what_it_closes_over, cond_on_one_tensor}) {
+    expect_captured(f, {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic});
+    const Tensor x = testing::ramp({3, 2}, 0.5, 1.5), own = x.clone().set_requires_grad();
+    auto loss = [&](const Tensor& t) { return f(t).sin().sum(); };
+    loss(own).backward();
+    EXPECT_TRUE(testing::close(func::grad(loss)(x), own.grad()));
+    // The inputs are a tensor and its views, whose history is made while they are converted.
+    EXPECT_TRUE(testing::close(make_graph(func::grad(loss))(ones({3, 2}, kFloat64))(x), own.grad()));
+    EXPECT_TRUE(testing::close(func::vmap(f)(stack({x, x * 2})).select(0, 1), f(x * 2)));
+  }
+}
+
+TEST(CapturedFunctions, KeepResultsApartThatAreOneTensorInABranch) {
+  using Pair = std::tuple<Tensor, Tensor>;
+  auto f = [](const Tensor& x) {
+    auto [a, b] = func::cond(
+        x.sum() > 0,
+        [](const Tensor& t) {
+          Tensor both = t * 2;
+          return Pair(both, both);
+        },
+        [](const Tensor& t) { return Pair(t + 1, t - 1); }, x);
+    return a * 3 + b;
+  };
+  expect_captured(f, {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic});
+}
+
+TEST(CapturedFunctions, HaveLoopsInsideOfLoopsUnderVmap) {
+  const Tensor weight = full({}, 0.5, kFloat64).set_requires_grad();
+  auto f = [&](const Tensor& x) {
+    auto step = make_callable([&](const Tensor& carry, const Tensor& t) {
+      auto more = make_callable([](const Tensor& i, const Tensor&) { return i < 3; });
+      auto round = make_callable(
+          [&](const Tensor& i, const Tensor& u) { return std::tuple(i + 1, (u * weight).sin()); });
+      Tensor next = carry + func::while_loop(more, round, {zeros({}, kInt64), t}).elements()[1].to_tensor();
+      return std::tuple(next, next * 2);
+    });
+    return func::scan(step, Value(zeros({2}, kFloat64)), Value(x)).elements()[1].to_tensor();
+  };
+  const Tensor x = testing::ramp({4, 3, 2});
+  const Tensor batched = func::vmap(f)(x);
+  for (int64_t i = 0; i < 4; ++i) EXPECT_TRUE(testing::close(batched.select(0, i), f(x.select(0, i))));
+}
+
 }  // namespace
 }  // namespace weft
