@@ -107,7 +107,7 @@ void FunctionRecorder::write_assertions() {
 Value FunctionRecorder::without_data(const Value& value) const {
   return map_tensors(value, [&](const Tensor& tensor) {
     auto fake = fakes_.find(tensor.impl()->serial());
-    return Value(fake == fakes_.end() ? tensor : fake->second);
+    return Value(fake == fakes_.end() ? living(tensor) : fake->second);
   });
 }
 
@@ -192,6 +192,8 @@ Node& FunctionRecorder::add_closed_over(const Value& value, const Value& without
 }
 
 Value FunctionRecorder::unknown_tensor(const Tensor& tensor) {
+  // A transform that the function itself called has ended, and kept a value of the function: func::grad does.
+  if (Node* node = node_of(*living(tensor).impl())) return value_of(*node);
   const Tensor fake = fake_input(converter_, tensor);
   Node& node = add_closed_over(tensor, fake);
   track(tensor, node);

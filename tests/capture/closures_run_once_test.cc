@@ -367,5 +367,55 @@ TEST(CapturedFunctions, HaveLoopsInsideOfLoopsUnderVmap) {
   for (int64_t i = 0; i < 4; ++i) EXPECT_TRUE(testing::close(batched.select(0, i), f(x.select(0, i))));
 }
 
+// --- transforms inside and around ------------------------------------------------------------------------
+
+TEST(CapturedFunctions, MayDifferentiateThemselves) {
+  // Backward uses values that it kept in the transform, which has ended by then.
+  auto cubes = [](const Tensor& u) { return (u * u * u).sum(); };
+  auto f = [&](const Tensor& x) {
+    return branch(x, [&](const Tensor& t) { return func::grad(cubes)(t * 2); });
+  };
+  expect_captured(f, {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic});
+  const Tensor x = testing::ramp({3}, 0.5, 1.5);
+  expect_equal(func::functionalize(f)(x), f(x));
+  expect_equal(func::vmap(f)(stack({x, -x})), stack({f(x), f(-x)}));
+  // d(3 (2x)^2)/dx = 24 x
+  EXPECT_TRUE(testing::close(func::grad([&](const Tensor& t) { return f(t).sum(); })(x), x * 24));
+}
+
+TEST(CapturedFunctions, MayNotWriteToInputsWhereExamplesGoDifferentWays) {
+  const Tensor x = stack({ones({2}), -ones({2})});
+  auto one_way = [](const Tensor& t) {
+    Tensor own = t.clone();
+    branch(own, [](const Tensor& u) { return u.add_(1) * 2; });
+    return own;
+  };
+  EXPECT_ERROR(func::vmap(one_way)(x), "examples go different ways, and a function writes to its input");
+  auto rounds = [](const Tensor& t) {
+    auto more = make_callable([](const Tensor& u) { return u.sum() < 3; });
+    auto round = make_callable([](const Tensor& u) { return std::tuple(u.add_(1)); });
+    return func::while_loop(more, round, {t.clone()}).elements()[0].to_tensor();
+  };
+  EXPECT_ERROR(func::vmap(rounds)(x), "examples go different ways, and a function writes to its input");
+}
+
+TEST(CapturedFunctions, MayGiveNoneUnderVmap) {
+  auto twice = [](Args args) { return Value::tuple({args[0].to_tensor() * 2, Value()}); };
+  auto thrice = [](Args args) { return Value::tuple({args[0].to_tensor() * 3, Value()}); };
+  const Tensor x = stack({ones({2}), -ones({2})});
+  auto own_ways = [&](const Tensor& t) {
+    const Value results = func::cond(t.sum() > 0, twice, thrice, {t});
+    EXPECT_TRUE(results.elements()[1].is_none());
+    return results.elements()[0].to_tensor();
+  };
+  auto one_way = [&](const Tensor& t) {
+    const Value results = func::cond(true, twice, thrice, {t});
+    EXPECT_TRUE(results.elements()[1].is_none());
+    return results.elements()[0].to_tensor();
+  };
+  expect_equal(func::vmap(own_ways)(x), stack({ones({2}) * 2, -ones({2}) * 3}));
+  expect_equal(func::vmap(one_way)(x), x * 2);
+}
+
 }  // namespace
 }  // namespace weft
