@@ -379,6 +379,12 @@ TEST(CapturedFunctions, MayDifferentiateThemselves) {
   const Tensor x = testing::ramp({3}, 0.5, 1.5);
   expect_equal(func::functionalize(f)(x), f(x));
   expect_equal(func::vmap(f)(stack({x, -x})), stack({f(x), f(-x)}));
+  // Of what they close over, too, which is a tensor of the transform around.
+  auto closes_over = [&](const Tensor& t) {
+    return branch(t, [&, t](const Tensor&) { return func::grad(cubes)(t); });
+  };
+  EXPECT_TRUE(testing::close(func::grad([&](const Tensor& t) { return closes_over(t).sum(); })(x), x * 6));
+  expect_equal(func::vmap(closes_over)(stack({x, -x})), stack({closes_over(x), closes_over(-x)}));
   // d(3 (2x)^2)/dx = 24 x
   EXPECT_TRUE(testing::close(func::grad([&](const Tensor& t) { return f(t).sum(); })(x), x * 24));
 }

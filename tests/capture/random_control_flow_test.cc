@@ -31,6 +31,8 @@ enum class FlowKind : uint8_t {
   kHiddenWrite,
   kOuterSizes,
   kView,
+  kInnerGradient,
+  kInnerBatch,
   kFixedFactor,
   kNoGrad,  // the kinds from here on have blocks
   kCond,
@@ -216,6 +218,12 @@ void run_simple(const FlowStep& step, FlowScope& scope) {
     }
     case FlowKind::kView:
       return scope.live.push_back(step.c % 2 || x.dim() < 2 ? alias_of(x) : x.t().t());
+    case FlowKind::kInnerGradient:
+      return scope.live.push_back(
+          func::grad([y](const Tensor& u) { return (u * u * y.tanh()).sum().sin(); })(x));
+    case FlowKind::kInnerBatch:
+      return scope.live.push_back(
+          x.dim() == 0 ? x : func::vmap([y](const Tensor& u) { return u.sin() * y.sum().tanh(); })(x));
     default: {
       Tensor factor;
       {
