@@ -170,13 +170,18 @@ bool GraphRecorder::reads_data(const Operator& op) const {
   return options_.mode == CaptureMode::kReal && op.has(Traits::kDataDependent) && !gives_tensors(op);
 }
 
+bool GraphRecorder::is_literal(const Tensor& tensor) const {
+  auto sharing = literals_.find(tensor.storage().get());
+  return sharing != literals_.end() && sharing->second.tensors.contains(tensor.impl()->serial());
+}
+
 // What does not come from the inputs: tensors of the program, and numbers made from literals.
 bool GraphRecorder::are_constant(Args args) const {
   bool constant = true;
   for_each_tensor(args, [&](const Tensor& tensor) {
     const Node* node = node_of(*tensor.impl());
     const bool is_own = !node || node->kind() == NodeKind::kGetAttr;
-    constant &= is_own || literals_.contains(tensor.impl()->serial());
+    constant &= is_own || is_literal(tensor);
   });
   return constant;
 }
@@ -201,18 +206,18 @@ void GraphRecorder::note_constants(const Operator& op, Args args, const Value& r
   if (!lifts && literals_.empty()) return;
   bool constant = lifts && are_constant(args);
   if (!lifts && !op.has(Traits::kRandom) && are_constant(args))
-    for_each_tensor(args,
-                    [&](const Tensor& tensor) { constant |= literals_.contains(tensor.impl()->serial()); });
+    for_each_tensor(args, [&](const Tensor& tensor) { constant |= is_literal(tensor); });
   auto is_single = [](const Tensor& tensor) { return !tensor.is_symbolic() && tensor.plain_numel() <= 1; };
-  auto forget = [&](const Tensor& tensor) {
-    std::erase_if(literals_, [&](const auto& entry) { return entry.second == tensor.storage(); });
-  };
+  auto forget = [&](const Tensor& tensor) { literals_.erase(tensor.storage().get()); };
   if (op.info().is_mutable && !constant)
     for (size_t i = 0; i < args.size(); ++i)
       if (op.info().written[i]) for_each_tensor(args[i], forget);
   if (constant)
     for_each_tensor(result, [&](const Tensor& tensor) {
-      if (is_single(tensor)) literals_[tensor.impl()->serial()] = tensor.storage();
+      if (!is_single(tensor)) return;
+      Literals& sharing = literals_[tensor.storage().get()];
+      sharing.storage = tensor.storage();
+      sharing.tensors.insert(tensor.impl()->serial());
     });
 }
 
