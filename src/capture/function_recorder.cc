@@ -46,10 +46,15 @@ const Recorder* recorder_around() {
   return lower ? lower : Recorder::current(Recorder::Position::kUpper);
 }
 
+Ref<ShapeEnv> current_env() {
+  const FakeMode* mode = FakeMode::current();
+  return mode ? mode->options().shape_env : nullptr;
+}
+
 }  // namespace
 
 FunctionRecorder::FunctionRecorder(const ValueList& leaves)
-    : GraphWriter(nullptr), around_(recorder_around()) {
+    : GraphWriter(nullptr), around_(recorder_around()), env_(current_env()) {
   sizes().on_unknown([this](const sym::Expr* expr) -> Node& {
     const Value number = expr->type() == sym::Type::kInt    ? Value(SymInt::from_expr(expr))
                          : expr->type() == sym::Type::kBool ? Value(SymBool::from_expr(expr))
@@ -57,9 +62,8 @@ FunctionRecorder::FunctionRecorder(const ValueList& leaves)
     return add_closed_over(number, number);
   });
   for (const Value& leaf : leaves) {
-    leaves_.push_back(
-        leaf.is_tensor() ? Value(converter_.convert(leaf.tensor_ref(), FakeRequest().without_base())) : leaf);
-    add_input(fmt::format("arg{}_1", leaves_.size() - 1), leaves_.back());
+    leaves_.push_back(leaf.is_tensor() ? Value(fake_input(converter_, leaf.tensor_ref())) : leaf);
+    last_input_ = &add_input(fmt::format("arg{}_1", leaves_.size() - 1), leaves_.back());
   }
 }
 
@@ -72,10 +76,11 @@ void FunctionRecorder::run(const ValueFunction& function) {
     LayerStateScope saved;
     // No other transform is concerned: what reaches the layers are tensors of this run. Nobody else records
     // or counts it.
+    constexpr uint32_t unconcerned =
+        layer::kRecorderLower | layer::kFunctionalizeUpper | layer::kFunctionalizeLower | layer::kModes;
     layer_state().level_depth = 0;
-    layer_state().mask =
-        (layer::kAll | layer::kNotLayers) &
-        ~(layer::kRecorderLower | layer::kFunctionalizeUpper | layer::kFunctionalizeLower | layer::kModes);
+    layer_state().mask = (layer::kAll | layer::kNotLayers) & ~unconcerned;
+    layer_state().active &= ~unconcerned;  // the history of a view is made with the whole stack
     RecorderScope recording(*this, Position::kUpper);
     LiteralScope literals(*this);
     LevelEntry entry(make_ref<FunctionLevel>(*this));
@@ -87,32 +92,23 @@ void FunctionRecorder::run(const ValueFunction& function) {
   results_ = without_data(result).elements();
 }
 
-namespace {
-
-const ShapeEnv* current_env() {
-  const FakeMode* mode = FakeMode::current();
-  return mode ? mode->options().shape_env.get() : nullptr;
-}
-
-}  // namespace
-
 void FunctionRecorder::skip_assertions() {
-  if (const ShapeEnv* env = current_env()) seen_assertions_ = env->runtime_asserts().size();
+  if (env_) seen_assertions_ = env_->runtime_asserts().size();
 }
 
 // What the code checks of sizes that come from data is no call of an operator, and would be lost.
 void FunctionRecorder::write_assertions() {
-  const ShapeEnv* env = current_env();
-  while (env && seen_assertions_ < env->runtime_asserts().size()) {
-    const sym::Guard& assertion = env->runtime_asserts()[seen_assertions_++];
+  while (env_ && seen_assertions_ < env_->runtime_asserts().size()) {
+    const sym::Guard& assertion = env_->runtime_asserts()[seen_assertions_++];
     graph().call_function("aten::_assert_scalar", {as_nodes(assertion.as_bool()), assertion.message});
   }
 }
 
 Value FunctionRecorder::without_data(const Value& value) const {
   return map_tensors(value, [&](const Tensor& tensor) {
-    auto fake = fakes_.find(tensor.impl()->serial());
-    return Value(fake == fakes_.end() ? tensor : fake->second);
+    for (const Tensor& own : {tensor, living(tensor)})
+      if (auto fake = fakes_.find(own.impl()->serial()); fake != fakes_.end()) return Value(fake->second);
+    return Value(living(tensor));
   });
 }
 
@@ -190,20 +186,16 @@ Tensor FunctionRecorder::literal(const Tensor& tensor) {
 // --- what it uses without being given it -----------------------------------------------------------------
 
 Node& FunctionRecorder::add_closed_over(const Value& value, const Value& without_data) {
-  Node* first = nullptr;
-  for (Node& node : graph())
-    if (node.kind() != NodeKind::kPlaceholder) {
-      first = &node;
-      break;
-    }
-  Graph::InsertScope front(graph(), first);
-  Node& node = add_input(fmt::format("arg{}_1", leaves_.size() + closed_over_.size()), without_data);
-  closed_over_.push_back({value, &node});
-  return node;
+  Graph::InsertScope after_inputs(graph(), last_input_ ? last_input_->next() : graph().front());
+  last_input_ = &add_input(fmt::format("arg{}_1", leaves_.size() + closed_over_.size()), without_data);
+  closed_over_.push_back({value, last_input_});
+  return *last_input_;
 }
 
 Value FunctionRecorder::unknown_tensor(const Tensor& tensor) {
-  const Tensor fake = converter_.convert(tensor, FakeRequest().without_base());
+  // A transform that the function itself called has ended, and kept a value of the function: func::grad does.
+  if (Node* node = node_of(*living(tensor).impl())) return value_of(*node);
+  const Tensor fake = fake_input(converter_, tensor);
   Node& node = add_closed_over(tensor, fake);
   track(tensor, node);
   fakes_.emplace(tensor.impl()->serial(), fake);
@@ -223,29 +215,26 @@ ValueList FunctionRecorder::closed_over() const {
 
 namespace {
 
-bool is_same_value(const Value& a, const Value& b) {
-  if (a.is_tensor() || b.is_tensor())
-    return a.is_tensor() && b.is_tensor() && a.tensor_ref().is_same(b.tensor_ref());
-  return a == b;
+// What makes a tensor or a symbolic number the one that it is.
+const void* identity_of(const Value& value) {
+  if (value.is_tensor()) return &*value.tensor_ref().impl();
+  if (value.kind() == Value::Kind::kSymInt) return value.to_sym_int().expr();
+  if (value.kind() == Value::Kind::kSymBool) return value.to_sym_bool().expr();
+  return value.to_sym_float().expr();
 }
 
 }  // namespace
 
 GraphModule FunctionRecorder::finish(const ValueList& closed_over) {
-  Node* first = nullptr;  // after the leaves
-  for (Node& node : graph())
-    if (node.kind() != NodeKind::kPlaceholder) {
-      first = &node;
-      break;
-    }
+  std::unordered_map<const void*, Node*> own;
+  for (const ClosedOver& entry : closed_over_) own.emplace(identity_of(entry.value), entry.node);
+  Node* first = last_input_ ? last_input_->next() : graph().front();
   for (const Value& value : closed_over) {
-    auto own = std::find_if(closed_over_.begin(), closed_over_.end(),
-                            [&](const ClosedOver& entry) { return is_same_value(entry.value, value); });
-    if (own != closed_over_.end()) {
-      own->node->move_before(*first);
+    if (auto found = own.find(identity_of(value)); found != own.end()) {
+      found->second->move_before(*first);
       continue;
     }
-    Graph::InsertScope place(graph(), first);
+    Graph::InsertScope before_calls(graph(), first);
     graph().placeholder("unused");
   }
   return GraphWriter::finish(/*keep_dead_code=*/true);
@@ -280,6 +269,7 @@ CapturedFunctions capture_functions(std::span<const ValueFunction> functions, co
   const ValueList given =
       flow::joined(flow::varying("control flow", {leaves.begin(), split}), {split, leaves.end()});
   std::vector<std::unique_ptr<FunctionRecorder>> recorders;
+  std::unordered_set<const void*> seen;
   CapturedFunctions captured;
   for (const ValueFunction& function : functions) {
     recorders.push_back(std::make_unique<FunctionRecorder>(given));
@@ -287,11 +277,8 @@ CapturedFunctions capture_functions(std::span<const ValueFunction> functions, co
       InsideScope inside(*recorders.back());
       recorders.back()->run(function);
     }
-    for (const Value& value : recorders.back()->closed_over()) {
-      const bool is_there = std::any_of(captured.closed_over.begin(), captured.closed_over.end(),
-                                        [&](const Value& other) { return is_same_value(other, value); });
-      if (!is_there) captured.closed_over.push_back(value);
-    }
+    for (const Value& value : recorders.back()->closed_over())
+      if (seen.insert(identity_of(value)).second) captured.closed_over.push_back(value);
   }
   for (const auto& recorder : recorders)
     captured.functions.push_back({make_ref<CapturedGraph>(recorder->finish(captured.closed_over),

@@ -49,6 +49,8 @@ class FunctionRecorder final : public GraphWriter, public Recorder, public Liter
   FakeConverter converter_;
   std::unordered_map<uint64_t, Tensor> fakes_;  // of what it closes over, by serial number
   const Recorder* around_;                      // of the program that the function is part of
+  Node* last_input_ = nullptr;                  // further ones come after it
+  Ref<ShapeEnv> env_;                           // that the function's checks are noted in; may be null
   size_t seen_assertions_ = 0;
 };
 

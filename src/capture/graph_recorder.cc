@@ -172,13 +172,18 @@ bool GraphRecorder::reads_data(const Operator& op) const {
   return options_.mode == CaptureMode::kReal && op.has(Traits::kDataDependent) && !gives_tensors(op);
 }
 
+bool GraphRecorder::is_literal(const Tensor& tensor) const {
+  auto sharing = literals_.find(tensor.storage().get());
+  return sharing != literals_.end() && sharing->second.tensors.contains(tensor.impl()->serial());
+}
+
 // What does not come from the inputs: tensors of the program, and numbers made from literals.
 bool GraphRecorder::are_constant(Args args) const {
   bool constant = true;
   for_each_tensor(args, [&](const Tensor& tensor) {
     const Node* node = node_of(*tensor.impl());
     const bool is_own = !node || node->kind() == NodeKind::kGetAttr;
-    constant &= is_own || literals_.contains(tensor.impl()->serial());
+    constant &= is_own || is_literal(tensor);
   });
   return constant;
 }
@@ -203,18 +208,18 @@ void GraphRecorder::note_constants(const Operator& op, Args args, const Value& r
   if (!lifts && literals_.empty()) return;
   bool constant = lifts && are_constant(args);
   if (!lifts && !op.has(Traits::kRandom) && are_constant(args))
-    for_each_tensor(args,
-                    [&](const Tensor& tensor) { constant |= literals_.contains(tensor.impl()->serial()); });
+    for_each_tensor(args, [&](const Tensor& tensor) { constant |= is_literal(tensor); });
   auto is_single = [](const Tensor& tensor) { return !tensor.is_symbolic() && tensor.plain_numel() <= 1; };
-  auto forget = [&](const Tensor& tensor) {
-    std::erase_if(literals_, [&](const auto& entry) { return entry.second == tensor.storage(); });
-  };
+  auto forget = [&](const Tensor& tensor) { literals_.erase(tensor.storage().get()); };
   if (op.info().is_mutable && !constant)
     for (size_t i = 0; i < args.size(); ++i)
       if (op.info().written[i]) for_each_tensor(args[i], forget);
   if (constant)
     for_each_tensor(result, [&](const Tensor& tensor) {
-      if (is_single(tensor)) literals_[tensor.impl()->serial()] = tensor.storage();
+      if (!is_single(tensor)) return;
+      Literals& sharing = literals_[tensor.storage().get()];
+      sharing.storage = tensor.storage();
+      sharing.tensors.insert(tensor.impl()->serial());
     });
 }
 
@@ -255,9 +260,8 @@ GraphRecorder::BranchGraph GraphRecorder::capture_branch(Callable& function, con
   ValueList own = flow::joined(flow::varying(branch.graph_name, {branch.inputs.begin(), split}),
                                {split, branch.inputs.end()});
   for (size_t i = 0; i < own.size(); ++i) {
-    own[i] = map_tensors(own[i], [&](const Tensor& tensor) {
-      return Value(converter.convert(tensor, FakeRequest().without_base()));
-    });
+    own[i] =
+        map_tensors(own[i], [&](const Tensor& tensor) { return Value(inner.fake_input(converter, tensor)); });
     inner.add_input(fmt::format("arg{}_1", i), own[i]);
   }
   Value result;
@@ -271,11 +275,14 @@ GraphRecorder::BranchGraph GraphRecorder::capture_branch(Callable& function, con
   return {inner.finish(true), flow::as_tuple(result).elements()};
 }
 
-// A function may give an operand back. That is a result too, and a tensor of its own: the operand stays the
-// node that it was. Numbers that only a run tells must be symbols.
+// A function may give an operand back, or one tensor as several results where another function gives several
+// tensors. Each result is a tensor of its own, so that each has a node, and the operand stays the node that
+// it was. Numbers that only a run tells must be symbols.
 Value GraphRecorder::own_results(const Operator& op, const Value& result) {
+  std::unordered_set<uint64_t> seen;
   return map_leaves(result, [&](const Value& leaf) {
-    if (leaf.is_tensor() && node_of(*leaf.tensor_ref().impl())) {
+    if (leaf.is_tensor() &&
+        (node_of(*leaf.tensor_ref().impl()) || !seen.insert(leaf.tensor_ref().impl()->serial()).second)) {
       MaskScope below(layer::below(layer_bit()));
       return Value(alias(leaf.tensor_ref()));
     }

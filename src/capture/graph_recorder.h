@@ -56,6 +56,7 @@ class GraphRecorder final : public GraphWriter,
   // operator.
   std::optional<Value> decomposed(const Operator& op, Args args);
   bool reads_data(const Operator& op) const;
+  bool is_literal(const Tensor& tensor) const;
   bool are_constant(Args args) const;
   void check_data_read(const Operator& op, Args args) const;
   void note_constants(const Operator& op, Args args, const Value& result);
@@ -73,8 +74,13 @@ class GraphRecorder final : public GraphWriter,
   const ModuleTrail* trail_ = &own_trail_;  // of the whole program, also while a branch is recorded
   const Operator* original_ = nullptr;      // the outermost one whose decomposition is running
   const Node* last_ = nullptr;              // that was written
-  std::unordered_map<uint64_t, Ref<Storage>> literals_;  // constants that nodes stand for, by serial number
-  std::unordered_set<const Operator*> open_;             // decompositions that are running
+  // Constants that nodes stand for, by the memory that a write would change.
+  struct Literals {
+    Ref<Storage> storage;
+    std::unordered_set<uint64_t> tensors;  // serial numbers
+  };
+  std::unordered_map<const Storage*, Literals> literals_;
+  std::unordered_set<const Operator*> open_;                // decompositions that are running
   std::unordered_map<const Storage*, Ref<Storage>> given_;  // of inputs
 };
 

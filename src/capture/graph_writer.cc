@@ -60,6 +60,12 @@ Node& GraphWriter::add_input(const std::string& name, const Value& value) {
   return node;
 }
 
+Tensor GraphWriter::fake_input(FakeConverter& converter, const Tensor& given) const {
+  const FakeRequest request = FakeRequest().without_base();
+  const Tensor& fake = converter.convert(given, request);
+  return node_of(*fake.impl()) ? converter.convert_again(given, request) : fake;
+}
+
 namespace {
 
 bool is_wrapped_number(const Tensor& tensor) {

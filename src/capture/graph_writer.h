@@ -7,6 +7,7 @@
 #include "graph/size_nodes.h"
 #include "weft/core/value_walk.h"
 #include "weft/graph/graph_module.h"
+#include "weft/ops/fake_converter.h"
 
 namespace weft {
 
@@ -22,6 +23,9 @@ class GraphWriter {
   Graph& graph() noexcept { return graph_; }
   // A placeholder for a leaf of the arguments.
   Node& add_input(const std::string& name, const Value& value);
+  // The tensor without data that stands for an input. Two inputs are two tensors, also where one tensor is
+  // given for both: a function that carries x and x may give different values for them.
+  Tensor fake_input(FakeConverter& converter, const Tensor& given) const;
   // The same Value with nodes for tensors and symbolic numbers.
   Value as_nodes(const Value& value);
   // A call, by one node (or plain value) for each argument of the schema; `result` is what it gave.

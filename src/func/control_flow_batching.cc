@@ -85,18 +85,22 @@ Value batched_function(VmapLevel& level, const Value& function, std::vector<int6
     CallAtLevel call(*self, *f, args, dims);
     ValueList fronted;
     for (const Value& result : call.results) {
-      bool is_same = !is_batched.empty() && !is_batched[fronted.size()];
+      const bool is_same = !result.is_tensor() || (!is_batched.empty() && !is_batched[fronted.size()]);
       fronted.push_back(is_same ? result : Value(call.with_batch_in_front(result.to_tensor())));
     }
     return Value::tuple(std::move(fronted));
   });
 }
 
-// Which results of a function differ between examples: found on tensors without data.
+// Which results of a function differ between examples: found on tensors without data, by a run that leaves
+// nothing behind.
 std::vector<bool> which_differ(VmapLevel& level, const Value& function, const ValueList& inputs,
                                const std::vector<int64_t>& dims) {
   std::optional<FakeMode> fake;
-  if (!FakeMode::current()) fake.emplace(FakeOptions{.allow_real_inputs = true});
+  std::optional<sym::Trial> trial;
+  // With a ShapeEnv, since rounds of a loop and numbers out of tensors are symbols.
+  if (!FakeMode::current()) fake.emplace(make_ref<FakeConverter>(ShapeEnv::create()), true);
+  else if (const Ref<ShapeEnv>& env = FakeMode::current()->options().shape_env) trial.emplace(*env);
   MaskScope quiet(kUnrecorded);
   FakeConverter converter;
   ValueList own;
@@ -147,10 +151,31 @@ Value wrapped(const Ref<Level>& level, const Value& results, const std::vector<i
   ValueList all;
   for (size_t i = 0; i < results.elements().size(); ++i) {
     const Value& result = results.elements()[i];
-    all.push_back(dims[i] < 0 ? result : Value(wrap_at(level, result.to_tensor(), dims[i])));
+    const bool is_same = dims[i] < 0 || !result.is_tensor();
+    all.push_back(is_same ? result : Value(wrap_at(level, result.to_tensor(), dims[i])));
   }
   return Value::tuple(std::move(all));
 }
+
+// Inputs of functions that run for examples which do not go their way: a write would reach these too.
+class UnwrittenInputs {
+ public:
+  explicit UnwrittenInputs(Args inputs) {
+    for (const Value& input : inputs)
+      if (input.is_tensor()) versions_.emplace_back(input.tensor_ref(), input.tensor_ref().version());
+  }
+  void check(const char* what) const {
+    for (const auto& [tensor, version] : versions_)
+      require(
+          tensor.version() == version,
+          "vmap: {}: examples go different ways, and a function writes to its input; return the new value "
+          "instead, or write to a clone",
+          what);
+  }
+
+ private:
+  std::vector<std::pair<Tensor, uint32_t>> versions_;
+};
 
 Tensor as_condition(const Tensor& t) { return t.dtype() == kBool ? t : t != 0; }
 
@@ -161,12 +186,15 @@ Value vmap_cond(Level& level, const Operator& op, Args args) {
   const Value& pred = args[0];
   if (pred.is_tensor() && box_at(pred.tensor_ref(), level)) {
     // Each example has its own condition: both functions run, and each example takes its results.
-    Value yes = as_tuple(function_at(args, 1).call(list_at(args, 3)));
-    Value no = as_tuple(function_at(args, 2).call(list_at(args, 3)));
+    const UnwrittenInputs operands(list_at(args, 3));
+    const ValueList yes = as_tuple(function_at(args, 1).call(list_at(args, 3))).elements();
+    const ValueList no = as_tuple(function_at(args, 2).call(list_at(args, 3))).elements();
+    operands.check("cond");
     ValueList chosen;
     const Tensor takes_first = as_condition(pred.to_tensor().reshape(SymIntSpan()));
-    for (size_t i = 0; i < yes.elements().size(); ++i)
-      chosen.emplace_back(where(takes_first, yes.elements()[i].to_tensor(), no.elements()[i].to_tensor()));
+    for (size_t i = 0; i < yes.size(); ++i)
+      chosen.push_back(yes[i].is_none() ? Value()
+                                        : Value(where(takes_first, yes[i].to_tensor(), no[i].to_tensor())));
     return Value::tuple(std::move(chosen));
   }
   Unwrapped operands = unwrapped(list_at(args, 3), level);
@@ -234,7 +262,9 @@ Value masked_body(const Value& condition, const Value& body, size_t carried) {
   return callable_value([more = Ref<Callable>(callable_in(condition)),
                          round = Ref<Callable>(callable_in(body)), carried](Args leaves) {
     Tensor mask = goes_on(as_tuple(more->call(leaves)).elements()[0]);
+    const UnwrittenInputs inputs(leaves);
     ValueList next = as_tuple(round->call(leaves)).elements(), chosen;
+    inputs.check("while_loop");
     for (size_t i = 0; i < carried; ++i) {
       Tensor now = next[i].to_tensor(), own = mask;
       while (own.dim() < now.dim()) own = own.unsqueeze(-1);

@@ -27,7 +27,8 @@ bool any_tensor(Args args, FunctionRef<bool(const Tensor&)> f) {
   return false;
 }
 
-// The value of a wrapper whose level has ended, all the way down.
+}  // namespace
+
 Tensor living(Tensor tensor) {
   while (LevelBox* box = level_box(tensor)) {
     if (box->level->alive) break;
@@ -35,8 +36,6 @@ Tensor living(Tensor tensor) {
   }
   return tensor;
 }
-
-}  // namespace
 
 LevelBox* level_box(const Tensor& tensor) {
   if (!tensor.defined() || !(tensor.impl()->flags() & layer::kLevels)) return nullptr;

@@ -51,6 +51,8 @@ struct LevelBox : TensorBox, PrintableBox, UntrackedBox {
 
 // The box of a wrapper; null for other tensors.
 LevelBox* level_box(const Tensor& tensor);
+// The value of a wrapper whose level has ended, all the way down; other tensors as they are.
+Tensor living(Tensor tensor);
 // The box if `tensor` is a wrapper of this very level.
 LevelBox* box_at(const Tensor& tensor, const Level& level);
 // A wrapper that shares identity and version with `value`, less its batch dim.

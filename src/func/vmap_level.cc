@@ -215,8 +215,16 @@ Value VmapLevel::handle_random(const Operator& op, Args args, bool has_batched) 
   }
   if (op.form() == OpForm::kInplace && !is_batched(args[0], *this)) refuse_unbatched_target(op);
   if (randomness_ == func::Randomness::kDifferent) return wrap_batched(op, args, run_rule(op, args));
-  if (op.has(Traits::kUninitialized))  // a `_like` factory: the numbers do not depend on the values
-    return call_unbatched(op, UnwrappedCall(op, args, *this).args());
+  if (op.has(Traits::kUninitialized)) {
+    // A `_like` factory: the numbers do not depend on the values, and are as many as one example has.
+    const Value example = map_tensors(Value::tuple({args.begin(), args.end()}), [&](const Tensor& t) {
+      LevelBox* box = box_at(t, *this);
+      if (!box) return Value(t);
+      BelowLevel below(*this);
+      return Value(box->value.select(box->batch_dim, 0));
+    });
+    return call_unbatched(op, example.elements());
+  }
   fail(
       "vmap: {} with batched arguments draws different numbers for each example; randomness 'same' is not "
       "supported for it",

@@ -32,6 +32,11 @@ const Tensor& FakeConverter::convert(const Tensor& real, const FakeRequest& requ
   return pair.fake;
 }
 
+Tensor FakeConverter::convert_again(const Tensor& real, const FakeRequest& request) {
+  require(real.defined(), "fake: an undefined tensor has no fake");
+  return make(real, request);
+}
+
 const Tensor& FakeConverter::convert_constant(const Tensor& real) {
   auto [known, is_new] = constants_.try_emplace(real.impl()->serial());
   Pair& pair = known->second;
@@ -124,16 +129,19 @@ void set_flags_as(TensorImpl& fake, const TensorImpl& real) {
   if (real.flags() & (tensor_flag::kConjugate | tensor_flag::kNegative)) fake.set_flags(layer::kKernelDetour);
 }
 
-// Neither recorders nor transforms see what a conversion calls.
+// Neither recorders nor transforms see what a conversion calls. They are not active at all: the history of a
+// view is made with the whole stack, whatever the mask.
 class QuietScope {
  public:
-  explicit QuietScope(bool grad_mode) : mask_(layer::kAutograd | layer::kFake | layer::kKernelDetour) {
+  explicit QuietScope(bool grad_mode) : mask_(kHeard) {
+    layer_state().active &= kHeard;
     layer_state().level_depth = 0;
     layer_state().grad_mode = grad_mode;
     layer_state().inference_mode = false;
   }
 
  private:
+  static constexpr uint32_t kHeard = layer::kAutograd | layer::kFake | layer::kKernelDetour;
   LayerStateScope saved_;
   MaskScope mask_;
 };
@@ -218,7 +226,8 @@ Tensor FakeConverter::make(const Tensor& real, const FakeRequest& request) {
   if (!has_gradient) return fake;
   if (is_leaf) return fake.set_requires_grad();
   fake.impl()->set_flags(layer::kAutograd);
-  fake.is_leaf();  // a view's history follows from its base's, before anybody watches
+  QuietScope quiet(/*grad_mode=*/true);
+  fake.is_leaf();  // a view's history follows from its base's, by calls that nobody else sees
   return fake;
 }
 

@@ -298,5 +298,130 @@ TEST(CapturedFunctions, AnOperandThatComesBackStaysItself) {
   }
 }
 
+// --- inputs and results that are one tensor --------------------------------------------------------------
+
+Tensor loop_from_one_tensor(const Tensor& x) {
+  auto more = make_callable([](const Tensor& i, const Tensor&, const Tensor&) { return i < 2; });
+  auto round = make_callable(
+      [x](const Tensor& i, const Tensor& a, const Tensor& b) { return std::tuple(i + 1, a + x, b * 2 - a); });
+  const Value last = func::while_loop(more, round, {zeros({}, kInt64), x, x});
+  return last.elements()[1].to_tensor() * 10 + last.elements()[2].to_tensor();
+}
+Tensor scan_from_what_it_closes_over(const Tensor& x) {
+  const Tensor first = x.select(0, 0);
+  auto step = make_callable([first](const Tensor& carry, const Tensor& t) {
+    Tensor next = carry * first + t;
+    return std::tuple(next, next - first);
+  });
+  return func::scan(step, Value(first), Value(x)).elements()[1].to_tensor();
+}
+Tensor cond_on_one_tensor(const Tensor& x) {
+  auto yes = [x](const Tensor& a, const Tensor& b, const Tensor& view) { return a * 2 - b * x + view; };
+  return func::cond(
+      x.sum() > 0, yes, [](const Tensor& a, const Tensor&, const Tensor& view) { return a / view; }, x, x,
+      x.view(x.sizes()));
+}
+
+TEST(CapturedFunctions, KeepInputsApartThatAreOneTensor) {
+  for (auto f : {loop_from_one_tensor, scan_from_what_it_closes_over, cond_on_one_tensor}) {
+    expect_captured(f, {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic});
+    const Tensor x = testing::ramp({3, 2}, 0.5, 1.5), own = x.clone().set_requires_grad();
+    auto loss = [&](const Tensor& t) { return f(t).sin().sum(); };
+    loss(own).backward();
+    EXPECT_TRUE(testing::close(func::grad(loss)(x), own.grad()));
+    // The inputs are a tensor and its views, whose history is made while they are converted.
+    EXPECT_TRUE(testing::close(make_graph(func::grad(loss))(ones({3, 2}, kFloat64))(x), own.grad()));
+    EXPECT_TRUE(testing::close(func::vmap(f)(stack({x, x * 2})).select(0, 1), f(x * 2)));
+  }
+}
+
+TEST(CapturedFunctions, KeepResultsApartThatAreOneTensorInABranch) {
+  using Pair = std::tuple<Tensor, Tensor>;
+  auto f = [](const Tensor& x) {
+    auto [a, b] = func::cond(
+        x.sum() > 0,
+        [](const Tensor& t) {
+          Tensor both = t * 2;
+          return Pair(both, both);
+        },
+        [](const Tensor& t) { return Pair(t + 1, t - 1); }, x);
+    return a * 3 + b;
+  };
+  expect_captured(f, {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic});
+}
+
+TEST(CapturedFunctions, HaveLoopsInsideOfLoopsUnderVmap) {
+  const Tensor weight = full({}, 0.5, kFloat64).set_requires_grad();
+  auto f = [&](const Tensor& x) {
+    auto step = make_callable([&](const Tensor& carry, const Tensor& t) {
+      auto more = make_callable([](const Tensor& i, const Tensor&) { return i < 3; });
+      auto round = make_callable(
+          [&](const Tensor& i, const Tensor& u) { return std::tuple(i + 1, (u * weight).sin()); });
+      Tensor next = carry + func::while_loop(more, round, {zeros({}, kInt64), t}).elements()[1].to_tensor();
+      return std::tuple(next, next * 2);
+    });
+    return func::scan(step, Value(zeros({2}, kFloat64)), Value(x)).elements()[1].to_tensor();
+  };
+  const Tensor x = testing::ramp({4, 3, 2});
+  const Tensor batched = func::vmap(f)(x);
+  for (int64_t i = 0; i < 4; ++i) EXPECT_TRUE(testing::close(batched.select(0, i), f(x.select(0, i))));
+}
+
+// --- transforms inside and around ------------------------------------------------------------------------
+
+TEST(CapturedFunctions, MayDifferentiateThemselves) {
+  // Backward uses values that it kept in the transform, which has ended by then.
+  auto cubes = [](const Tensor& u) { return (u * u * u).sum(); };
+  auto f = [&](const Tensor& x) {
+    return branch(x, [&](const Tensor& t) { return func::grad(cubes)(t * 2); });
+  };
+  expect_captured(f, {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic});
+  const Tensor x = testing::ramp({3}, 0.5, 1.5);
+  expect_equal(func::functionalize(f)(x), f(x));
+  expect_equal(func::vmap(f)(stack({x, -x})), stack({f(x), f(-x)}));
+  // Of what they close over, too, which is a tensor of the transform around.
+  auto closes_over = [&](const Tensor& t) {
+    return branch(t, [&, t](const Tensor&) { return func::grad(cubes)(t); });
+  };
+  EXPECT_TRUE(testing::close(func::grad([&](const Tensor& t) { return closes_over(t).sum(); })(x), x * 6));
+  expect_equal(func::vmap(closes_over)(stack({x, -x})), stack({closes_over(x), closes_over(-x)}));
+  // d(3 (2x)^2)/dx = 24 x
+  EXPECT_TRUE(testing::close(func::grad([&](const Tensor& t) { return f(t).sum(); })(x), x * 24));
+}
+
+TEST(CapturedFunctions, MayNotWriteToInputsWhereExamplesGoDifferentWays) {
+  const Tensor x = stack({ones({2}), -ones({2})});
+  auto one_way = [](const Tensor& t) {
+    Tensor own = t.clone();
+    branch(own, [](const Tensor& u) { return u.add_(1) * 2; });
+    return own;
+  };
+  EXPECT_ERROR(func::vmap(one_way)(x), "examples go different ways, and a function writes to its input");
+  auto rounds = [](const Tensor& t) {
+    auto more = make_callable([](const Tensor& u) { return u.sum() < 3; });
+    auto round = make_callable([](const Tensor& u) { return std::tuple(u.add_(1)); });
+    return func::while_loop(more, round, {t.clone()}).elements()[0].to_tensor();
+  };
+  EXPECT_ERROR(func::vmap(rounds)(x), "examples go different ways, and a function writes to its input");
+}
+
+TEST(CapturedFunctions, MayGiveNoneUnderVmap) {
+  auto twice = [](Args args) { return Value::tuple({args[0].to_tensor() * 2, Value()}); };
+  auto thrice = [](Args args) { return Value::tuple({args[0].to_tensor() * 3, Value()}); };
+  const Tensor x = stack({ones({2}), -ones({2})});
+  auto own_ways = [&](const Tensor& t) {
+    const Value results = func::cond(t.sum() > 0, twice, thrice, {t});
+    EXPECT_TRUE(results.elements()[1].is_none());
+    return results.elements()[0].to_tensor();
+  };
+  auto one_way = [&](const Tensor& t) {
+    const Value results = func::cond(true, twice, thrice, {t});
+    EXPECT_TRUE(results.elements()[1].is_none());
+    return results.elements()[0].to_tensor();
+  };
+  expect_equal(func::vmap(own_ways)(x), stack({ones({2}) * 2, -ones({2}) * 3}));
+  expect_equal(func::vmap(one_way)(x), x * 2);
+}
+
 }  // namespace
 }  // namespace weft

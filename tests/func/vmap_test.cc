@@ -114,6 +114,16 @@ TEST(VmapDims, ScatterTakesExamplesWithoutDims) {
 
 // --- randomness ------------------------------------------------------------------------------------------
 
+TEST(VmapRandomness, LikeABatchedTensorIsOneDrawOfAnExamplesSizesForAll) {
+  auto noisy = [](const Tensor& t) { return t + randn_like(t); };
+  manual_seed(3);
+  const Tensor got =
+      func::vmap(noisy, {.in_dims = {1}, .randomness = func::Randomness::kSame})(zeros({4, 2}));
+  manual_seed(3);
+  const Tensor wanted = noisy(zeros({4}));
+  for (int64_t i = 0; i < 2; ++i) testing::expect_equal(got.select(0, i), wanted);
+}
+
 TEST(VmapRandomness, DifferentNumbersNeedABatchToGoInto) {
   func::VmapOptions different{.randomness = func::Randomness::kDifferent};
   auto f = [](const Tensor& x) {

@@ -101,6 +101,17 @@ std::vector<Tensor> with_relatives(const std::vector<Tensor>& tensors) {
 
 bool every_operator(const Operator&) { return true; }
 
+TEST(FakeConverterTest, AFurtherFakeIsATensorOfItsOwnOverTheSameMemory) {
+  for (const Tensor& real : with_relatives({randn({3, 4})})) {
+    auto converter = make_ref<FakeConverter>();
+    const Tensor first = converter->convert(real), again = converter->convert_again(real);
+    EXPECT_FALSE(again.is_same(first));
+    EXPECT_EQ(again.storage(), first.storage());
+    EXPECT_EQ(facts_of(again), facts_of(real));
+    EXPECT_TRUE(converter->convert(real).is_same(first));
+  }
+}
+
 TEST(FakeConverterTest, FakesOfSamplesAreWhatTheirRealTensorsAre) {
   auto check = [](const Case& one, std::vector<std::string>& texts) {
     const std::vector<Tensor> real = with_relatives(tensors_in(one.args()));

@@ -7,8 +7,9 @@
 // functions take and give tensors, numbers and trees of them; tensors that they close over become operands.
 // Outside of a capture they are plain C++ control flow.
 //
-// Where gradients go through them in a capture or a transform, the functions run again in backward, which may
-// be long after the call: what they capture by reference must live until then. Capture tensors by value.
+// In a capture or a transform each function runs once, during the call and on tensors without data; its graph
+// is what runs then, in backward too. A tensor that a function gives back as it is has no history there if the
+// call is made under NoGrad; plain C++ control flow gives the very tensor.
 //
 //   Tensor y = func::cond(x.sum() > 0, [](const Tensor& x) { return x.cos(); },
 //                         [](const Tensor& x) { return x.sin(); }, x);

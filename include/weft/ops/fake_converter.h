@@ -46,6 +46,8 @@ class FakeConverter : public RefCounted {
   const Ref<ShapeEnv>& shape_env() const { return env_; }
   // `request` counts the first time that a tensor is met.
   const Tensor& convert(const Tensor& real, const FakeRequest& request = {});
+  // A further fake of a tensor that may have one: a tensor of its own, over the same memory.
+  Tensor convert_again(const Tensor& real, const FakeRequest& request = {});
   // For a tensor that is no input of a program but part of it: its sizes stay numbers, and it has no history.
   const Tensor& convert_constant(const Tensor& real);
 
