@@ -132,8 +132,8 @@ void GraphWriter::note_origin(Node& node, Origin here) {
       here.source = known->source;
     }
     if (!known->modules.empty()) here.modules = known->modules;
-    meta.from_node = known->node;
-    meta.is_backward = known->is_backward;
+    meta.came_from =
+        std::make_shared<const NodeMeta::CameFrom>(NodeMeta::CameFrom{known->node, known->is_backward});
   }
   meta.trace = std::move(here.trace);
   meta.source = std::move(here.source);

@@ -283,7 +283,7 @@ Origin Node::origin() const {
     own.source = meta_->source;
   }
   if (!meta_->modules.empty()) own.modules = meta_->modules;
-  own.is_backward |= meta_->is_backward;
+  own.is_backward |= meta_->is_backward();
   return own;
 }
 

@@ -185,7 +185,7 @@ TEST(OriginsOfNodes, AreThoseOfTheGraphThatWasCapturedAgain) {
           const Node &was = *calls_of(first.graph(), op)[i], &is = *calls_of(g.graph(), op)[i];
           EXPECT_EQ(modules_of(is), modules_of(was));
           EXPECT_EQ(is.meta_or_null()->modules, was.meta_or_null()->modules);
-          EXPECT_EQ(is.meta_or_null()->from_node, was.name());
+          EXPECT_EQ(is.meta_or_null()->from_node(), was.name());
         }
       }
     }
@@ -216,19 +216,19 @@ TEST(OriginsOfNodes, OfGradientsAreTheForwardCalls) {
         make_graph(f, {.mode = mode, .record_stack_traces = true, .allow_real_inputs = true})(randn({3, 4}));
     // The sine's gradient is a cosine, and knows where the sine was.
     const Node& cosine = *calls_of(g.graph(), "cos").at(0);
-    EXPECT_TRUE(cosine.meta_or_null()->is_backward);
-    EXPECT_EQ(cosine.meta_or_null()->from_node, calls_of(g.graph(), "sin").at(0)->name());
+    EXPECT_TRUE(cosine.meta_or_null()->is_backward());
+    EXPECT_EQ(cosine.meta_or_null()->from_node(), calls_of(g.graph(), "sin").at(0)->name());
     EXPECT_EQ(cosine.source(), calls_of(g.graph(), "sin").at(0)->source());
-    EXPECT_FALSE(calls_of(g.graph(), "sin").at(0)->meta_or_null()->is_backward);
+    EXPECT_FALSE(calls_of(g.graph(), "sin").at(0)->meta_or_null()->is_backward());
     int backward = 0;
     for (const Node& node : g.graph())
-      if (node.target().op() && node.meta_or_null()->is_backward) ++backward;
+      if (node.target().op() && node.meta_or_null()->is_backward()) ++backward;
     EXPECT_GE(backward, 4);
   }
   // Through another capture: the nodes of the backward pass stay what they are.
   GraphModule g = make_graph(f, {.record_stack_traces = true})(randn({3, 4}));
   GraphModule again = make_graph(g)(randn({3, 4}));
-  EXPECT_TRUE(calls_of(again.graph(), "cos").at(0)->meta_or_null()->is_backward);
+  EXPECT_TRUE(calls_of(again.graph(), "cos").at(0)->meta_or_null()->is_backward());
   EXPECT_EQ(lines_of(again.graph(), "cos"), lines_of(g.graph(), "cos"));
 }
 

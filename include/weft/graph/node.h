@@ -112,9 +112,14 @@ struct NodeMeta : InArena {
   // The same, as it was noted: names and lines are found when somebody asks `Node::source`.
   std::shared_ptr<const StackTrace> trace;
   ModuleStack modules;  // the calls of modules that it is part of
-  // The node it was, of the graph whose run was captured or whose gradient it computes.
-  std::string from_node;
-  bool is_backward = false;  // computes the gradient of that
+  // The node it was, of the graph whose run was captured or whose gradient it computes. Few nodes have one.
+  struct CameFrom {
+    std::string node;
+    bool is_backward = false;  // computes the gradient of that
+  };
+  std::shared_ptr<const CameFrom> came_from;
+  std::string_view from_node() const noexcept { return came_from ? came_from->node : std::string_view(); }
+  bool is_backward() const noexcept { return came_from && came_from->is_backward; }
   // What the program called, where a decomposition made this node of it.
   const Operator* original = nullptr;
   // Of a random call: where its numbers begin, counted from where the graph's run begins in the default
