@@ -47,6 +47,20 @@ TEST(Out, OfOneElementInManyPlacesIsRefusedBeforeItIsResized) {
   EXPECT_THAT(sizes_of(spread), ElementsAre(3));
 }
 
+TEST(Out, OfATruthValueMayBeTheInputThatIsResized) {
+  Tensor memory = zeros({6}, kBool);
+  memory.select(0, 4).fill_(true);
+  Tensor rows = memory.view({2, 3}), target = memory.narrow(0, 0, 1);
+  EXPECT_TRUE(any_out(target, rows, 1).is_same(target));
+  EXPECT_THAT(sizes_of(target), ElementsAre(2));
+  EXPECT_FALSE(target.select(0, 0).item().to_bool());
+  EXPECT_TRUE(target.select(0, 1).item().to_bool());
+  Tensor all_true = ones({4}, kBool);
+  all_out(all_true, all_true);
+  EXPECT_THAT(sizes_of(all_true), ElementsAre());
+  EXPECT_TRUE(all_true.item().to_bool());
+}
+
 TEST(Out, OfAnotherTypeIsRefusedWhereNothingIsConverted) {
   Tensor x = zeros({2, 2}), at = zeros({2, 2}, kInt64), target = zeros({2, 2}, kFloat64);
   EXPECT_THAT(message_of([&] { gather_out(target, x, 1, at); }),

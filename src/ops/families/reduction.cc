@@ -170,12 +170,15 @@ struct Truth {
     TensorSpec spec = dims_meta(self, dim, keepdim);
     spec.dtype = out.dtype();
     check_no_internal_overlap(out);
-    prepare_out(spec, out);
-    check_overlap(out, self);
     const bool is_apart = out.storage() != self.storage();
+    if (is_apart) prepare_out(spec, out);
+    else if (!resizes_out(spec, out)) check_overlap(out, self);
+    // What it also reads is read to the end before it is resized.
     Tensor result = is_apart ? out : allocate(spec);
     run_call(dims_lower(self, dim, keepdim), self, {&result});
-    if (!is_apart) copy_values(out, result);
+    if (is_apart) return out;
+    prepare_out(spec, out);
+    copy_values(out, result);
     return out;
   }
   static const Tensor& out(const Tensor& self, const Tensor& out) { return dims_out(self, {}, false, out); }
