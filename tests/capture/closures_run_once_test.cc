@@ -80,8 +80,8 @@ TEST(ClosuresRunOnce, InEveryModeAndDepth) {
 }
 
 TEST(ClosuresRunOnce, UnderGradAndVmap) {
-  for (Nest nest : {kNests[0], kNests[1], kNests[2]})
-    for (int depth = 1; depth <= 3; ++depth) {
+  for (Nest nest : kNests)
+    for (int depth = 1; depth <= 4; ++depth) {
       Counts counts(static_cast<size_t>(depth));
       auto loss = [&](const Tensor& x) { return nest(x, depth, counts).sum(); };
       const Tensor x = ones({2, 3}, kFloat64);
