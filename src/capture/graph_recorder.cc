@@ -286,8 +286,7 @@ Value GraphRecorder::own_results(const Operator& op, const Value& result) {
       MaskScope below(layer::below(layer_bit()));
       return Value(alias(leaf.tensor_ref()));
     }
-    const bool is_number = leaf.is_bool() || leaf.is_int() || leaf.is_double();
-    const bool depends_on_data = is_number && !is_symbolic_number(leaf) && !FakeMode::current();
+    const bool depends_on_data = leaf.is_number() && !is_symbolic_number(leaf) && !FakeMode::current();
     require(!depends_on_data || options_.allow_data_reads,
             "make_graph: {} gives a number that depends on what its functions do with the data of this run; "
             "capture it with CaptureMode::kSymbolic, or give a tensor. allow_data_reads makes it a constant "

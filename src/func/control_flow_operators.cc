@@ -58,8 +58,6 @@ bool flow::wants_gradient(Args args) {
 
 namespace {
 
-bool is_number(const Value& value) { return value.is_bool() || value.is_int() || value.is_double(); }
-
 bool is_alike(const Value& a, const Value& b) {
   // Numbers may be symbols on either side.
   if ((a.is_int() && b.is_int()) || (a.is_bool() && b.is_bool()) || (a.is_double() && b.is_double()))
@@ -116,12 +114,15 @@ Value flow::unknown_number(const char* what, const Value& like) {
           "{}: a number that it gives is known at run time only; capture it with CaptureMode::kSymbolic, or "
           "use a tensor for it",
           what);
-  return unbacked_item(what, like.is_bool() ? kBool : like.is_int() ? kInt64 : kFloat64);
+  return unbacked_item(what, like.is_bool()     ? kBool
+                             : like.is_int()    ? kInt64
+                             : like.is_double() ? kFloat64
+                                                : kComplex128);
 }
 
 ValueList flow::varying(const char* what, ValueList values) {
   for (Value& value : values)
-    if (is_number(value)) value = unknown_number(what, value);
+    if (value.is_number()) value = unknown_number(what, value);
   return values;
 }
 
@@ -185,9 +186,7 @@ ValueList shapes_of(Callable& function, const ValueList& inputs) {
 }
 
 bool is_same_number(const Value& a, const Value& b) {
-  if (a.is_double() && !a.is_int()) return a == b;
-  if (a.is_bool()) return a == b;
-  return a.to_sym_int().same_as(b.to_sym_int());
+  return a.is_int() ? a.to_sym_int().same_as(b.to_sym_int()) : a == b;
 }
 
 // --- cond ------------------------------------------------------------------------------------------------
@@ -205,7 +204,7 @@ Value fake_cond(Args args) {
   ValueList no = shapes_of(function_at(args, 2), list_at(args, 3));
   check_branches(yes, no);
   for (size_t i = 0; i < yes.size(); ++i)
-    if (is_number(yes[i]) && !is_same_number(yes[i], no[i])) yes[i] = unknown_number("cond", yes[i]);
+    if (yes[i].is_number() && !is_same_number(yes[i], no[i])) yes[i] = unknown_number("cond", yes[i]);
   return Value::tuple(std::move(yes));
 }
 

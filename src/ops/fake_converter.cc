@@ -17,19 +17,10 @@ FakeRequest FakeRequest::fixed(int64_t dims) {
 
 const Tensor& FakeConverter::convert(const Tensor& real, const FakeRequest& request) {
   require(real.defined(), "fake: an undefined tensor has no fake");
-  auto [known, is_new] = inputs_.try_emplace(real.impl()->serial());
-  if (!is_new) return known->second.fake;
+  if (auto known = inputs_.find(real.impl()->serial()); known != inputs_.end()) return known->second.fake;
   // A conversion asks for others: the base's, inner tensors'.
-  Tensor fake;
-  try {
-    fake = make(real, request);
-  } catch (...) {
-    inputs_.erase(real.impl()->serial());
-    throw;
-  }
-  Pair& pair = inputs_[real.impl()->serial()];
-  pair = {real, std::move(fake)};
-  return pair.fake;
+  Pair pair{real, make(real, request)};
+  return inputs_.emplace(real.impl()->serial(), std::move(pair)).first->second.fake;
 }
 
 Tensor FakeConverter::convert_again(const Tensor& real, const FakeRequest& request) {

@@ -212,6 +212,16 @@ TEST(CapturedFunctions, NumbersThatAreCarriedAreSymbols) {
   EXPECT_ERROR(make_graph(f)(ones({4})), "while_loop gives a number that depends on what its functions do");
 }
 
+TEST(CapturedFunctions, ComplexNumbersThatAreCarriedAreRefused) {
+  auto f = [](const Tensor& x) {
+    auto more = [](Args args) { return Value(args[1].to_tensor().sum() < 9); };
+    auto round = [](Args args) { return Value::tuple({args[0], Value(args[1].to_tensor() + 1)}); };
+    return func::while_loop(more, round, {Value(Complex<double>(1, 2)), x}).elements()[1].to_tensor();
+  };
+  EXPECT_ERROR(make_graph(f, {.mode = CaptureMode::kSymbolic})(ones({4})),
+               "a complex value that depends on data is not supported");
+}
+
 TEST(CapturedFunctions, NumbersThatBranchesChooseAreSymbols) {
   auto f = [](const Tensor& x) {
     auto two = [](Args) { return Value(2); };
