@@ -136,7 +136,10 @@ Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
   if (higher_order) make_branch_graphs(op, args, nodes, known);
   const std::optional<SymInt> random_offset = random().before(op, args);
   Value result = run(args);
-  if (higher_order) result = own_results(op, result);
+  if (higher_order) result = own_results(result);
+  // Of the table's operators it is known which read data.
+  const bool may_read_data = higher_order || (!op.signature() && !are_constant(args));
+  if (may_read_data) refuse_numbers(op, result);
   Node& node = add_call(op, nodes, result);
   random().after(op, args, result, random_offset, node);
   if (branches_begin && random().is_lost()) node.meta().random_offset = branches_begin;
@@ -277,8 +280,8 @@ GraphRecorder::BranchGraph GraphRecorder::capture_branch(Callable& function, con
 
 // A function may give an operand back, or one tensor as several results where another function gives several
 // tensors. Each result is a tensor of its own, so that each has a node, and the operand stays the node that
-// it was. Numbers that only a run tells must be symbols.
-Value GraphRecorder::own_results(const Operator& op, const Value& result) {
+// it was.
+Value GraphRecorder::own_results(const Value& result) {
   std::unordered_set<uint64_t> seen;
   return map_leaves(result, [&](const Value& leaf) {
     if (leaf.is_tensor() &&
@@ -286,13 +289,18 @@ Value GraphRecorder::own_results(const Operator& op, const Value& result) {
       MaskScope below(layer::below(layer_bit()));
       return Value(alias(leaf.tensor_ref()));
     }
-    const bool depends_on_data = leaf.is_number() && !is_symbolic_number(leaf) && !FakeMode::current();
-    require(!depends_on_data || options_.allow_data_reads,
-            "make_graph: {} gives a number that depends on what its functions do with the data of this run; "
-            "capture it with CaptureMode::kSymbolic, or give a tensor. allow_data_reads makes it a constant "
-            "of the graph",
-            op.schema().name);
     return leaf;
+  });
+}
+
+// Numbers that only a run tells must be symbols.
+void GraphRecorder::refuse_numbers(const Operator& op, const Value& result) const {
+  if (options_.allow_data_reads || FakeMode::current()) return;
+  for_each_leaf(result, [&](const Value& leaf) {
+    require(!leaf.is_number() || is_symbolic_number(leaf),
+            "make_graph: {} gives a number that may depend on the data of this run; capture it with "
+            "CaptureMode::kSymbolic, or give a tensor. allow_data_reads makes it a constant of the graph",
+            op.schema().name);
   });
 }
 

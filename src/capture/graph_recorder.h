@@ -66,7 +66,8 @@ class GraphRecorder final : public GraphWriter,
     ValueList results;  // without data
   };
   BranchGraph capture_branch(Callable& function, const Branch& branch);
-  Value own_results(const Operator& op, const Value& result);
+  Value own_results(const Value& result);
+  void refuse_numbers(const Operator& op, const Value& result) const;
 
   const MakeGraphOptions& options_;
   ModulePaths paths_;

@@ -209,7 +209,7 @@ TEST(CapturedFunctions, NumbersThatAreCarriedAreSymbols) {
   EXPECT_THAT(graph_module_in(g.find("while_loop_body_graph_0"))->code(), HasSubstr("arg0_1 + 2"));
   EXPECT_ERROR(make_graph(f, {.mode = CaptureMode::kFake})(ones({4})),
                "a number that it gives is known at run time only; capture it with CaptureMode::kSymbolic");
-  EXPECT_ERROR(make_graph(f)(ones({4})), "while_loop gives a number that depends on what its functions do");
+  EXPECT_ERROR(make_graph(f)(ones({4})), "while_loop gives a number that may depend on the data of this run");
 }
 
 TEST(CapturedFunctions, ComplexNumbersThatAreCarriedAreRefused) {

@@ -9,6 +9,7 @@
 #include "weft/capture/make_graph.h"
 #include "weft/func/functionalize.h"
 #include "weft/graph/text.h"
+#include "weft/ops/define.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/nested.h"
 
@@ -163,6 +164,19 @@ TEST(OtherData, AnExtensionMadeOfRecordedValuesIsTakenApart) {
 }
 
 // --- constants -------------------------------------------------------------------------------------------
+
+TEST(OtherData, ANumberOfAUsersOperatorIsNoConstant) {
+  static const Operator& count = define_operator(
+      "other_data::count(Tensor x) -> int",
+      {.kernel = [](const Tensor& x) { return static_cast<int64_t>(x.sum().item().to_double()); }});
+  auto f = [](const Tensor& x) { return x * Scalar(call(count, {x}).to_int()); };
+  EXPECT_ERROR(make_graph(f)(ones({3})), "count gives a number that may depend on the data of this run");
+  EXPECT_EQ(make_graph(f, {.allow_data_reads = true})(ones({3}))(ones({3})).sum().item().to_double(), 9);
+  // Of a constant it is a part of the program.
+  const Tensor constant = ones({4});
+  auto g = [&](const Tensor& x) { return x * Scalar(call(count, {constant}).to_int()); };
+  testing::expect_equal(make_graph(g)(ones({3}))(full({3}, 2.0)), full({3}, 8.0));
+}
 
 TEST(OtherData, WhatLooksAtTheMemoryOfAnInputIsNoConstant) {
   const Tensor x = randn({2, 3});
