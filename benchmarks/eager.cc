@@ -80,7 +80,7 @@ void reductions(Cases& cases) {
   layer_norm("layer_norm of [4096, 1024], slow dimension", true);
 }
 
-void products(Cases& cases) {
+void matmuls(Cases& cases) {
   for (int64_t n : {256, 512, 1024, 2048})
     cases.push_back({"matmul of " + std::to_string(n), 1.05, [n] {
                        return repeat([a = api::randn({n, n}), b = api::randn({n, n})] { api::matmul(a, b); });
@@ -158,7 +158,7 @@ Cases all_cases() {
   dispatch(cases);
   pointwise(cases);
   reductions(cases);
-  products(cases);
+  matmuls(cases);
   convolutions(cases);
   backward(cases);
   return cases;

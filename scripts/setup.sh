@@ -63,9 +63,21 @@ install_packages() {
 # How many things run at once.
 job_count() { say "${WEFT_JOBS:-$(nproc)}"; }
 
+# Of Ninja's lines a step, "[12/345 6s] ...", at most one in ten seconds; everything else as it comes.
+thin_progress() {
+  local line last=-10
+  while IFS= read -r line; do
+    if [[ $line =~ ^(\[[0-9]+/[0-9]+\ [0-9.]+s\])\  ]]; then
+      [ $((SECONDS - last)) -ge 10 ] || continue
+      last=$SECONDS line="building ${BASH_REMATCH[1]}"
+    fi
+    say "$line"
+  done
+}
+
 # build PRESET [TARGET...]: configures build/PRESET and builds the targets, or everything.
 build() {
-  local preset=$1 log quiet=()
+  local preset=$1 log
   shift
   log=build/$preset-configure.log
   mkdir -p build
@@ -73,7 +85,8 @@ build() {
     cat "$log" >&2
     return 1
   fi
-  # Ninja's line a step is for a terminal, where it overwrites itself, and for CI, where silence looks like death.
-  [ -t 1 ] || [ -n "${CI:-}" ] || quiet=(--quiet)
-  cmake --build "build/$preset" --parallel "$(job_count)" ${1:+--target "$@"} -- "${quiet[@]}"
+  local command=(cmake --build "build/$preset" --parallel "$(job_count)" ${1:+--target "$@"})
+  # A line a step is for a terminal, where it overwrites itself; elsewhere silence would look like death.
+  export NINJA_STATUS='[%f/%t %es] '
+  if [ -t 1 ]; then "${command[@]}"; else ("${command[@]}" 2>&1 | thin_progress; exit "${PIPESTATUS[0]}"); fi
 }

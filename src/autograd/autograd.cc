@@ -6,8 +6,8 @@
 #include "core/history_text.h"
 #include "ops/support/shapes.h"
 #include "weft/base/error.h"
+#include "weft/dispatch/layers.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/layers.h"
 
 namespace weft {
 namespace autograd {
@@ -142,6 +142,10 @@ const bool is_history_printed = [] {
 }();
 
 }  // namespace
+
+autograd::HookHandle Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
+  return autograd::register_hook(*this, std::move(hook));
+}
 
 bool Tensor::is_leaf() const { return !requires_grad() || !autograd::grad_fn(*this); }
 

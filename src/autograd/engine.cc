@@ -6,8 +6,8 @@
 #include "ops/support/shapes.h"
 #include "weft/autograd/anomaly.h"
 #include "weft/base/error.h"
+#include "weft/dispatch/layers.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/layers.h"
 
 namespace weft::autograd {
 
@@ -39,7 +39,7 @@ namespace {
 struct Task {
   GradNode* node;
   uint32_t waiting = 0;  // gradients still to come from nodes that run before it
-  bool needed = true;    // lies on a way to a wanted input
+  bool needed = true;    // on a path to a wanted input
   std::vector<Tensor> grads;
 };
 
@@ -50,7 +50,7 @@ class TaskTable {
   // The task of `node`, and whether it is new.
   std::pair<uint32_t, bool> at(GradNode* node) {
     if (tasks.size() * 2 >= slots_.size()) grow();
-    size_t slot = place(node);
+    size_t slot = slot_of(node);
     if (slots_[slot]) return {slots_[slot] - 1, false};
     tasks.push_back({node});
     slots_[slot] = static_cast<uint32_t>(tasks.size());
@@ -58,15 +58,15 @@ class TaskTable {
   }
   // The task of a node that is in the table; null otherwise.
   Task* find(GradNode* node) {
-    size_t slot = place(node);
+    size_t slot = slot_of(node);
     return slots_[slot] ? &tasks[slots_[slot] - 1] : nullptr;
   }
   std::vector<Task> tasks;
 
  private:
-  size_t place(GradNode* node) const {
-    // Nodes that follow each other on the tape mostly lie in one page of memory: a page has slots that lie
-    // together too, and pages are scattered.
+  size_t slot_of(GradNode* node) const {
+    // Nodes that follow each other on the tape are mostly in one page of memory: the slots of a page are
+    // adjacent too, and pages are scattered by the hash.
     const auto address = reinterpret_cast<uintptr_t>(node);
     const size_t mask = slots_.size() - 1, page = (address >> 12) * 0x9E3779B97F4A7C15ull >> 20;
     size_t slot = (page * 32 + (address >> 7 & 31)) & mask;
@@ -77,7 +77,7 @@ class TaskTable {
     std::vector<uint32_t> old(slots_.size() * 2, 0);
     old.swap(slots_);
     for (uint32_t number : old)
-      if (number) slots_[place(tasks[number - 1].node)] = number;
+      if (number) slots_[slot_of(tasks[number - 1].node)] = number;
   }
   std::vector<uint32_t> slots_;
 };
@@ -199,7 +199,7 @@ class Run {
 
   bool is_wanted_leaf_only(const GradNode& node) const { return node.next.empty() && !run_.inputs.empty(); }
 
-  static std::string forward_place(const GradNode& node) {
+  static std::string forward_location(const GradNode& node) {
     if (!node.forward_trace) return "outside of anomaly mode";
     const std::string frames = node.forward_trace->to_string();
     return frames.empty() ? "at an unknown place" : "\n" + frames;
@@ -210,7 +210,7 @@ class Run {
       if (grads[i].defined() && is_differentiable(grads[i].dtype()))
         require(!grads[i].ne(grads[i]).any().item().to_bool(),
                 "Function '{}' returned nan values in its {}th output. The forward call was made {}",
-                node.name(), i, forward_place(node));
+                node.name(), i, forward_location(node));
   }
 
   void execute(uint32_t number) {
@@ -226,7 +226,7 @@ class Run {
     std::vector<Tensor> out = [&] {
       if (!node->forward_trace) return node->apply(std::move(grads));
       auto describe_call = [&] {
-        return fmt::format("running the backward of {}, called {}", node->name(), forward_place(*node));
+        return fmt::format("running the backward of {}, called {}", node->name(), forward_location(*node));
       };
       While scope(describe_call);
       return node->apply(std::move(grads));
@@ -235,7 +235,7 @@ class Run {
       const auto hooks = node->hooks->post;
       for (const auto& [id, hook] : hooks) hook(out, result_grads);
     }
-    if (!run_.retain_graph) node->release_saved();
+    if (!run_.retain_graph && !node->is_part) node->release_saved();
     if (anomaly_checks_nan()) check_nan(*node, out);
     pass_on(*node, out);
   }

@@ -9,8 +9,8 @@
 #include "autograd/view_history.h"
 #include "weft/autograd/anomaly.h"
 #include "weft/base/error.h"
+#include "weft/dispatch/layers.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/layers.h"
 
 namespace weft::autograd {
 
@@ -65,12 +65,7 @@ AppliedFunction& applied_function(Args args) {
   return *applied;
 }
 
-std::vector<Tensor> tensors_in(const Value& list) {
-  std::vector<Tensor> tensors;
-  tensors.reserve(list.elements().size());
-  for (const Value& element : list.elements()) tensors.push_back(element.to_tensor());
-  return tensors;
-}
+std::vector<Tensor> tensor_list(const Value& list) { return boxing::Result<std::vector<Tensor>>::from(list); }
 
 Tensor own_tensor_for(const Tensor& inner, std::initializer_list<const std::vector<Tensor>*> own) {
   for (const auto* tensors : own)
@@ -94,7 +89,7 @@ Value run_forward(Args args) {
   layer_state().grad_mode = false;
   applied.context = FunctionContext();
   applied.context.needs_ = applied.needs;
-  return Value::list_of(applied.function->forward(applied.context, tensors_in(args[1])));
+  return Value::list_of(applied.function->forward(applied.context, tensor_list(args[1])));
 }
 
 bool contains(const std::vector<Tensor>& list, const Tensor& tensor) {
@@ -142,13 +137,13 @@ void give_histories(const Ref<CustomNode>& node, const std::vector<Tensor>& resu
 
 Value record_function(const Operator&, Args args, FunctionRef<Value(Args)> call_below) {
   AppliedFunction& applied = applied_function(args);
-  std::vector<Tensor> tensors = tensors_in(args[1]);
+  std::vector<Tensor> tensors = tensor_list(args[1]);
   bool records = is_grad_enabled() && any_requires_grad(args);
   applied.needs.resize(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i)
     if (records && tensors[i].defined() && tensors[i].requires_grad()) applied.needs[i] = true;
 
-  std::vector<Tensor> results = tensors_in(call_below(args));
+  std::vector<Tensor> results = tensor_list(call_below(args));
   applied.context = applied.context.translated(
       [&](const Tensor& inner) { return own_tensor_for(inner, {&tensors, &results}); });
   sort_out_inputs(results, tensors, applied.context);
@@ -181,7 +176,7 @@ const Operator& custom_function_operator() {
 std::vector<Tensor> apply_function(Ref<CustomFunction> function, std::vector<Tensor> tensors) {
   auto applied = make_ref<AppliedFunction>(std::move(function));
   const Value args[] = {Value(Ref<ValueObject>(applied)), Value::list_of(tensors)};
-  return tensors_in(dispatch::redispatch(custom_function_operator(), args));
+  return tensor_list(dispatch::redispatch(custom_function_operator(), args));
 }
 
 // --- backward --------------------------------------------------------------------------------------------

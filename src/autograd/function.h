@@ -2,7 +2,7 @@
 
 #include "autograd/saved_tensor.h"
 #include "weft/autograd/function.h"
-#include "weft/ops/operator.h"
+#include "weft/dispatch/operator.h"
 
 namespace weft::autograd {
 
@@ -20,7 +20,8 @@ struct AppliedFunction final : ValueObject {
 
 const Operator& custom_function_operator();
 AppliedFunction& applied_function(Args args);
-std::vector<Tensor> tensors_in(const Value& list);
+// The elements of a list of tensors, undefined ones among them.
+std::vector<Tensor> tensor_list(const Value& list);
 
 // The tensor of `own` that is `inner`, or stands for it; otherwise `inner` itself.
 Tensor own_tensor_for(const Tensor& inner, std::initializer_list<const std::vector<Tensor>*> own);

@@ -6,8 +6,8 @@
 
 #include "autograd/leaf_node.h"
 #include "autograd/view_history.h"
-#include "weft/ops/layers.h"
-#include "weft/ops/recorder.h"
+#include "weft/dispatch/layers.h"
+#include "weft/dispatch/recorder.h"
 
 namespace weft {
 namespace {

@@ -16,7 +16,7 @@ bool is_checked(const Tensor& tensor) { return tensor.defined() && is_checked(te
 int64_t count_of_parts(const Tensor& tensor) { return tensor.plain_numel() * (tensor.is_complex() ? 2 : 1); }
 double& part_of(const Tensor& tensor, int64_t i) { return static_cast<double*>(tensor.raw_data())[i]; }
 
-// The values themselves, row by row in memory of their own.
+// The values themselves, in a contiguous copy.
 Tensor plain_copy(const Tensor& tensor) {
   NoGrad no_grad;
   return empty(tensor.sizes(), tensor.dtype()).copy_(tensor);

@@ -2,8 +2,8 @@
 
 #include "autograd/engine.h"
 #include "ops/view_replay.h"
+#include "weft/dispatch/layers.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/layers.h"
 
 namespace weft {
 

@@ -1,7 +1,7 @@
 #include "autograd/op_node.h"
 
 #include "weft/base/error.h"
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 
 namespace weft {
 namespace {
@@ -15,7 +15,7 @@ class WantedInput final : public GradNode {
 
 OpNode::OpNode(const Operator& op, Args args) : op_(op) {
   const auto& kinds = op.info().is_tensor;
-  uint16_t place = 0;
+  uint16_t index = 0;
   for (size_t i = 0; i < kinds.size(); ++i) {
     if (!kinds[i]) {
       values_.push_back(args[i]);
@@ -24,10 +24,10 @@ OpNode::OpNode(const Operator& op, Args args) : op_(op) {
     values_.push_back(Value());
     bool is_list = kinds[i] == 2 && args[i].is_sequence();
     auto count = static_cast<uint16_t>(is_list ? args[i].elements().size() : 1);
-    tensors_.push_back({static_cast<uint16_t>(i), place, count, is_list, !args[i].is_none()});
-    place = static_cast<uint16_t>(place + count);
+    tensors_.push_back({static_cast<uint16_t>(i), index, count, is_list, !args[i].is_none()});
+    index = static_cast<uint16_t>(index + count);
   }
-  next.resize(place);
+  next.resize(index);
 }
 
 std::string OpNode::name() const {
@@ -93,9 +93,9 @@ void OpNode::save_inputs(Args args) {
     if (shapes_.size() < next.size()) shapes_.resize(next.size());
     for (uint16_t k = 0; k < t.count; ++k) {
       const Value& element = t.is_list ? args[t.argument].elements()[k] : args[t.argument];
-      auto place = static_cast<size_t>(t.first + k);
-      shapes_[place] = shape_of(element);
-      if (save && element.is_tensor()) saved_inputs_[place] = SavedTensor(element.tensor_ref(), false);
+      auto index = static_cast<size_t>(t.first + k);
+      shapes_[index] = shape_of(element);
+      if (save && element.is_tensor()) saved_inputs_[index] = SavedTensor(element.tensor_ref(), false);
     }
   }
 }

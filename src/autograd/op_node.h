@@ -1,7 +1,7 @@
 #pragma once
 
 #include "autograd/saved_tensor.h"
-#include "weft/ops/operator.h"
+#include "weft/dispatch/operator.h"
 
 namespace weft {
 
@@ -33,7 +33,7 @@ class OpNode final : public GradNode, private Vjp {
  private:
   struct TensorArgument {
     uint16_t argument;
-    uint16_t first;  // its place among the flattened inputs
+    uint16_t first;  // its index among the flattened inputs
     uint16_t count;  // 1, or the length of the list
     bool is_list;
     bool given;
@@ -57,7 +57,7 @@ class OpNode final : public GradNode, private Vjp {
   const Operator& op_;
   SmallVector<Value, 4> values_;  // the arguments that are not tensors
   SmallVector<TensorArgument, 3> tensors_;
-  SmallVector<SavedTensor, 2> saved_inputs_;  // by flattened place, where the rule declared them
+  SmallVector<SavedTensor, 2> saved_inputs_;  // by flattened index, where the rule declared them
   std::vector<SavedTensor> saved_outputs_;
   std::vector<TensorShape> shapes_;
   std::vector<Tensor> grads_;  // while the rule runs

@@ -7,9 +7,9 @@
 #include "weft/autograd/anomaly.h"
 #include "weft/base/error.h"
 #include "weft/core/value_walk.h"
+#include "weft/dispatch/layers.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/layers.h"
 
 namespace weft::autograd {
 namespace {
@@ -77,7 +77,7 @@ size_t written_argument(const Operator& op) {
 }
 
 // An in-place view (`t_`) touches no element. What is a view after it, or was one before, has its history
-// from its base (ops/inplace_view.h); anything else got one more call into its own.
+// from its base (dispatch/inplace_view.h); anything else got one more call into its own.
 Value record_inplace_view(const Operator& op, Args args, FunctionRef<Value(Args)> call_below) {
   const Tensor self = args[written_argument(op)].to_tensor();
   check_inplace(self, true);
@@ -173,7 +173,7 @@ bool any_requires_grad(Args args) {
 
 namespace {
 
-// detach_ and its like: a view that leaves its history behind, put in the place of its argument.
+// detach_ and its like: in-place views that drop the history.
 bool drops_history(const Operator& op) {
   return op.form() == OpForm::kInplace && op.has(Traits::kView) && op.has(Traits::kNotDifferentiable);
 }

@@ -1,7 +1,7 @@
 #include "autograd/saved_tensor.h"
 
 #include "weft/base/error.h"
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 
 namespace weft {
 

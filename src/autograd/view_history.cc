@@ -3,8 +3,8 @@
 #include "ops/view_replay.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
+#include "weft/dispatch/layers.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/layers.h"
 
 namespace weft::autograd {
 
@@ -33,6 +33,8 @@ class CopySlices final : public GradNode {
   // The steps are kept without the base: the base's history is this node, which must not own itself.
   CopySlices(const Tensor& base, const Ref<ViewStep>& view, Ref<GradNode> inner)
       : steps_(without_base(view)), strides_(base.strides()), inner_(std::move(inner)) {
+    // Its saved result is a part of the base now, but has it for its history: a second derivative runs both.
+    inner_->is_part = true;
     next = inner_->next;
     next[0] = gradient_edge(base);
   }
@@ -49,10 +51,7 @@ class CopySlices final : public GradNode {
     inner[0] = put_back_view(steps_, base_grad, inner[0].defined() ? inner[0] : zeros_like(slice));
     return inner;
   }
-  void release_saved() override {
-    if (inner_) inner_->release_saved();
-    inner_.reset();
-  }
+  void release_saved() override { inner_.reset(); }
 
  private:
   Ref<ViewStep> steps_;

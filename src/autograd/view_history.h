@@ -15,7 +15,7 @@ void rebase_history(const Tensor& self, const Ref<GradNode>& node);
 // The views of a base that now requires a gradient require one too.
 void mark_views(const Tensor& base);
 
-// `base` takes the place that `self` had on the tape: it is what `self` was before it became a view of it.
+// `base` takes over the tape entry of `self`: it is what `self` was before it became a view of it.
 void pass_history_on(const Tensor& self, const Tensor& base);
 
 // Refuses in-place calls whose gradient could not be right: on leaves, on views of leaves, on views made

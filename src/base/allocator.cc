@@ -47,19 +47,19 @@ Allocator& host_allocator() {
 }
 
 Allocator& sim_allocator(int index) {
-  std::atomic<Allocator*>& place = sim_allocators[index];
-  if (Allocator* made = place.load(std::memory_order_acquire)) return *made;
+  std::atomic<Allocator*>& slot = sim_allocators[index];
+  if (Allocator* made = slot.load(std::memory_order_acquire)) return *made;
   static std::mutex making;
   std::lock_guard lock(making);
-  if (!place.load()) place.store(new Allocator(Device(DeviceType::kSim, index)), std::memory_order_release);
-  return *place.load();
+  if (!slot.load()) slot.store(new Allocator(Device(DeviceType::kSim, index)), std::memory_order_release);
+  return *slot.load();
 }
 
 template <typename F>
 void for_each_allocator(F f) noexcept {
   f(host_allocator());
-  for (auto& place : sim_allocators)
-    if (Allocator* made = place.load(std::memory_order_acquire)) f(*made);
+  for (auto& slot : sim_allocators)
+    if (Allocator* made = slot.load(std::memory_order_acquire)) f(*made);
 }
 
 [[noreturn]] void throw_out_of_memory(Device device, size_t asked, size_t in_use, size_t capacity) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "base/ceil_div.h"
 #include "weft/base/object_pool.h"
 
 namespace weft {
@@ -18,7 +19,7 @@ constexpr size_t kUnsettled = size_t{1} << 48;
 void* Arena::allocate(size_t bytes) {
   if (!detail::kPoolsObjects) return ::operator new(bytes);
   // Before each object: its block.
-  bytes = sizeof(Block*) + (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  bytes = sizeof(Block*) + ceil_div(bytes, kAlignment) * kAlignment;
   if (!block_ || bytes > block_->bytes - static_cast<size_t>(next_ - reinterpret_cast<char*>(block_))) {
     const size_t usual = block_ ? std::min(2 * block_->bytes, kUsualBlock) : kSmallestBlock;
     const size_t wanted = std::max(usual, sizeof(Block) + bytes);

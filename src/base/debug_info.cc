@@ -102,13 +102,13 @@ class Process {
     Code code;
     code.module =
         text_or_empty(dw_.module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr));
-    add_places(module, address, code.places);
+    add_locations(module, address, code.locations);
     // The symbol table knows a name for its linker, where debug information may have the written one only.
     GElf_Off offset = 0;
     GElf_Sym symbol;
     if (const char* name = dw_.symbol_at(module, address, &offset, &symbol, nullptr, nullptr, nullptr)) {
-      if (code.places.empty()) code.places.emplace_back();
-      code.places.back().symbol = name;
+      if (code.locations.empty()) code.locations.emplace_back();
+      code.locations.back().symbol = name;
     }
     return code;
   }
@@ -154,7 +154,7 @@ class Process {
     return std::string(text);
   }
 
-  // The scopes around an address, innermost first, as they lie in the code: inlined calls inside their
+  // The scopes around an address, innermost first, as they nest in the code: inlined calls inside their
   // callers.
   std::vector<Dwarf_Die> scopes_at(Dwarf_Die* unit, Dwarf_Addr address) {
     auto release = [](Dwarf_Die* dies) { std::free(dies); };
@@ -168,11 +168,11 @@ class Process {
     return count <= 0 ? std::vector<Dwarf_Die>() : std::vector<Dwarf_Die>(chain, chain + count);
   }
 
-  void add_places(Dwfl_Module* module, uintptr_t address, std::vector<CodePlace>& places) {
+  void add_locations(Dwfl_Module* module, uintptr_t address, std::vector<CodeLocation>& locations) {
     Dwarf_Addr bias = 0;
     Dwarf_Die* unit = find_unit(module, address, bias);
     if (!unit) return;
-    CodePlace here;
+    CodeLocation here;
     if (Dwarf_Line* line = dw_.line_at(unit, address - bias)) {
       here.file = written_file(unit, dw_.line_file(line, nullptr, nullptr));
       int number = 0;
@@ -183,15 +183,15 @@ class Process {
       if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine) continue;
       here.symbol = symbol_of(&scope);
       if (tag == DW_TAG_subprogram) break;
-      places.push_back(here);
+      locations.push_back(here);
       here = call_site(unit, &scope);
     }
-    if (here.line != 0 || !places.empty()) places.push_back(here);
+    if (here.line != 0 || !locations.empty()) locations.push_back(here);
   }
 
   // The line that an inlined call stands in.
-  CodePlace call_site(Dwarf_Die* unit, Dwarf_Die* inlined) {
-    CodePlace site;
+  CodeLocation call_site(Dwarf_Die* unit, Dwarf_Die* inlined) {
+    CodeLocation site;
     site.line = static_cast<uint32_t>(number_of(inlined, DW_AT_call_line));
     Dwarf_Files* files = nullptr;
     size_t count = 0;
@@ -212,7 +212,7 @@ Code find_exported_code(const void* address) {
   if (dladdr(address, &info) == 0) return {};
   Code code;
   code.module = text_or_empty(info.dli_fname);
-  if (info.dli_sname) code.places.push_back({.symbol = info.dli_sname});
+  if (info.dli_sname) code.locations.push_back({.symbol = info.dli_sname});
   return code;
 }
 

@@ -6,16 +6,16 @@
 
 namespace weft::detail {
 
-// A place as debug information has it; what is not known is empty.
-struct CodePlace {
+// A location as debug information has it; what is not known is empty.
+struct CodeLocation {
   std::string symbol;  // the mangled name where there is one, else the name as written
   std::string file;
   uint32_t line = 0;
 };
 
 struct Code {
-  std::string module;             // the path of the loaded file; empty when the address is in none
-  std::vector<CodePlace> places;  // inlined calls first, innermost first, then the function itself
+  std::string module;                   // the path of the loaded file; empty when the address is in none
+  std::vector<CodeLocation> locations;  // inlined calls first, innermost first, then the function itself
 };
 
 // What the debug information and the symbols of this process say about an address of its code. Used by one

@@ -31,10 +31,10 @@ void Error::add_while(std::string_view text) {
   for (const detail::WhileScope* scope = innermost_while; scope; scope = scope->outer_) ++open;
   const size_t at = lines_.size() - 1 - std::min(open, lines_.size() - 1);
   const std::string line = fmt::format("\n  while {}", text);
-  const size_t place = lines_[at];
-  what_.insert(place, line);
+  const size_t offset = lines_[at];
+  what_.insert(offset, line);
   for (size_t i = at; i < lines_.size(); ++i) lines_[i] += line.size();
-  lines_.insert(lines_.begin() + static_cast<ptrdiff_t>(at), place);
+  lines_.insert(lines_.begin() + static_cast<ptrdiff_t>(at), offset);
 }
 
 detail::WhileScope::WhileScope(Text text) noexcept

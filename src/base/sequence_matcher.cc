@@ -7,25 +7,25 @@
 namespace weft::detail {
 
 SequenceMatcher::SequenceMatcher(size_t id_count, std::vector<char> is_junk)
-    : is_junk_(std::move(is_junk)), places_(id_count), b_count_(id_count), used_(id_count) {
+    : is_junk_(std::move(is_junk)), positions_(id_count), b_count_(id_count), used_(id_count) {
   is_junk_.resize(id_count);
 }
 
 void SequenceMatcher::set_second(Sequence b) {
   for (int id : b_) {
-    places_[id].clear();
+    positions_[id].clear();
     b_count_[id] = 0;
   }
   b_ = b;
   for (size_t at = 0; at < b.size(); ++at) {
-    places_[b[at]].push_back(at);
+    positions_[b[at]].push_back(at);
     ++b_count_[b[at]];
   }
   // In a long sequence, elements that make up more than a hundredth of it start no run: they would make
   // the search slow, and say little.
   const size_t most = b.size() >= 200 ? b.size() / 100 + 1 : b.size();
   for (int id : b)
-    if (is_junk_[id] || b_count_[id] > most) places_[id].clear();
+    if (is_junk_[id] || b_count_[id] > most) positions_[id].clear();
   run_.assign(b.size() + 1, 0);
   next_run_.assign(b.size() + 1, 0);
 }
@@ -36,18 +36,18 @@ SequenceMatcher::Block SequenceMatcher::longest(const Region& region) {
   Block best = {region.a_begin, region.b_begin, 0};
   for (size_t i = region.a_begin; i < region.a_end; ++i) {
     // run_[j + 1] is the length of the run that ends with a[i - 1] and b[j].
-    for (size_t j : places_[a_[i]]) {
+    for (size_t j : positions_[a_[i]]) {
       if (j < region.b_begin) continue;
       if (j >= region.b_end) break;
       const size_t size = next_run_[j + 1] = run_[j] + 1;
       if (size > best.size) best = {i + 1 - size, j + 1 - size, size};
     }
     if (i > region.a_begin)
-      for (size_t j : places_[a_[i - 1]]) run_[j + 1] = 0;
+      for (size_t j : positions_[a_[i - 1]]) run_[j + 1] = 0;
     std::swap(run_, next_run_);
   }
   if (region.a_end > region.a_begin)
-    for (size_t j : places_[a_[region.a_end - 1]]) run_[j + 1] = 0;
+    for (size_t j : positions_[a_[region.a_end - 1]]) run_[j + 1] = 0;
   grow(best, region, false);
   grow(best, region, true);
   return best;

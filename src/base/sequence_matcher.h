@@ -50,10 +50,10 @@ class SequenceMatcher {
 
   Sequence a_, b_;
   std::vector<char> is_junk_;
-  std::vector<std::vector<size_t>> places_;  // by id: where in b it is, unless it is junk or too frequent
-  std::vector<size_t> b_count_;              // by id: how often it is in b
-  std::vector<size_t> used_;                 // by id, scratch of ratio_by_counts; all zero between calls
-  std::vector<size_t> run_, next_run_;       // scratch of longest; all zero between calls
+  std::vector<std::vector<size_t>> positions_;  // by id: where in b it is, unless it is junk or too frequent
+  std::vector<size_t> b_count_;                 // by id: how often it is in b
+  std::vector<size_t> used_;                    // by id, scratch of ratio_by_counts; all zero between calls
+  std::vector<size_t> run_, next_run_;          // scratch of longest; all zero between calls
 };
 
 }  // namespace weft::detail

@@ -64,19 +64,19 @@ bool is_run_time_module(std::string_view path) {
 }
 
 std::vector<SourceFrame> make_frames(const Code& code) {
-  if (code.places.empty()) return {};
+  if (code.locations.empty()) return {};
   // What is inlined into the library's own sources is the library's, whatever the name that is left of it.
-  const CodePlace& function = code.places.back();
+  const CodeLocation& function = code.locations.back();
   const bool is_library = is_library_source(function.symbol, function.file) ||
                           (function.file.empty() && is_in_run_time(function.symbol)) ||
                           is_run_time_module(code.module);
   std::vector<SourceFrame> frames;
-  for (const CodePlace& place : code.places) {
+  for (const CodeLocation& location : code.locations) {
     SourceFrame& frame = frames.emplace_back();
-    frame.function = demangled(place.symbol);
-    frame.file = place.file;
-    frame.line = place.line;
-    frame.is_library = is_library || is_library_header(place.file);
+    frame.function = demangled(location.symbol);
+    frame.file = location.file;
+    frame.line = location.line;
+    frame.is_library = is_library || is_library_header(location.file);
   }
   return frames;
 }

@@ -27,7 +27,7 @@ namespace {
 
 constinit thread_local WarningState state;
 
-// A loop that warns at every turn says so once.
+// A loop that warns in every iteration says so once.
 void print_once(const Warning& warning) {
   static std::mutex& mutex = *new std::mutex;
   static auto& printed = *new std::unordered_set<std::string>;
@@ -71,8 +71,8 @@ std::string_view to_string(WarningKind kind) {
 }
 
 std::string Warning::to_string() const {
-  const std::string place = where.is_known() ? where.place() + ": " : "";
-  return fmt::format("{}{}: {}", place, weft::to_string(kind), message);
+  const std::string location = where.is_known() ? where.place() + ": " : "";
+  return fmt::format("{}{}: {}", location, weft::to_string(kind), message);
 }
 
 WarningHandler set_warning_handler(WarningHandler handler) {

@@ -3,8 +3,8 @@
 #include "capture/graph_writer.h"
 #include "func/level.h"
 #include "weft/core/from_data.h"
+#include "weft/dispatch/recorder.h"
 #include "weft/ops/fake_converter.h"
-#include "weft/ops/recorder.h"
 
 namespace weft {
 

@@ -77,8 +77,8 @@ void GraphRecorder::annotate(Node& node, const Value& result) {
 Origin GraphRecorder::origin_here() const {
   Origin here{.modules = trail_->modules()};
   const Origin* known = Origin::current();
-  const bool has_place = known && (known->trace || !known->source.empty());
-  if (options_.record_stack_traces && !has_place)
+  const bool has_location = known && (known->trace || !known->source.empty());
+  if (options_.record_stack_traces && !has_location)
     here.trace = std::make_shared<const StackTrace>(StackTrace::capture());
   return here;
 }

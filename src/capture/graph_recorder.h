@@ -8,7 +8,7 @@
 #include "func/control_flow_rules.h"
 #include "weft/capture/make_graph.h"
 #include "weft/core/from_data.h"
-#include "weft/ops/recorder.h"
+#include "weft/dispatch/recorder.h"
 
 namespace weft {
 

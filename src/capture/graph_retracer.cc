@@ -1,7 +1,7 @@
 #include "capture/graph_retracer.h"
 
 #include "core/tree_level.h"
-#include "graph/graph_inputs.h"
+#include "graph/run/graph_inputs.h"
 #include "weft/base/error.h"
 
 namespace weft {
@@ -73,7 +73,7 @@ Value GraphRetracer::get_attr(std::string_view path) {
 
 Value GraphRetracer::call_function(const Target& target, Args args, const Kwargs& kwargs) {
   const PythonFunction* function = target.function();
-  // What was taken apart while tracing is a container of stand-ins.
+  // What was taken apart while tracing is a container of proxies.
   const bool takes_item = function && function->symbol == "[]" && is_container(args[0]);
   const bool has_effect = (function && function->has_effect) || target.is_missing();
   if (takes_item || (!has_effect && !tracer_.is_recorded(joined(args, kwargs))))

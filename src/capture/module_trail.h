@@ -1,6 +1,6 @@
 #pragma once
 
-#include "weft/ops/module_stack.h"
+#include "weft/dispatch/module_stack.h"
 
 namespace weft {
 

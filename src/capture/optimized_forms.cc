@@ -4,7 +4,7 @@
 
 #include "capture/graph_writer.h"
 #include "weft/capture/optimized.h"
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 #include "weft/passes/merge_nodes.h"
 #include "weft/passes/pass_runner.h"
 

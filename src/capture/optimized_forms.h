@@ -9,7 +9,7 @@
 
 namespace weft {
 
-// The optimised forms of one graph: one for each way in which its inputs ask for gradients.
+// The optimised forms of one graph: one for each set of inputs that require a gradient.
 class OptimizedForms {
  public:
   // What to run for these inputs, as long as the graph is what it is.

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "weft/base/random.h"
+#include "weft/dispatch/operator.h"
 #include "weft/graph/node.h"
-#include "weft/ops/operator.h"
 
 namespace weft {
 
@@ -13,7 +13,7 @@ namespace weft {
 class RandomNumbers {
  public:
   // The offset of a call that is about to be made; nothing for one that draws none of these numbers, and
-  // nothing once the way to it is not known.
+  // nothing once the offset is not known.
   std::optional<SymInt> before(const Operator& op, Args args);
   // The offset of whatever is drawn next; nothing where that is not known.
   std::optional<SymInt> here();

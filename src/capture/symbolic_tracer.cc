@@ -35,7 +35,7 @@ SymbolicTracer::Scope::~Scope() {
   active_tracer = outer_;
 }
 
-// --- stand-ins -------------------------------------------------------------------------------------------
+// --- proxies ---------------------------------------------------------------------------------------------
 
 Tensor SymbolicTracer::proxy(Node& node, const Tensor& meta) {
   Tensor made;
@@ -54,8 +54,7 @@ Tensor SymbolicTracer::proxy(Node& node, const Tensor& meta) {
 }
 
 Value SymbolicTracer::unknown_tensor(const Tensor& tensor) {
-  require(!(tensor.flags() & layer::kRecorderUpper),
-          "symbolic_trace: a stand-in of another trace is used here");
+  require(!(tensor.flags() & layer::kRecorderUpper), "symbolic_trace: a proxy of another trace is used here");
   return value_of(attribute_node(tensor));
 }
 
@@ -288,7 +287,7 @@ void SymbolicTracer::about_to_read(const TensorImpl& tensor, const char* what) {
       "symbolic_trace: {} of '{}' is not known: it is traced without inputs. Give example tensors by "
       "meta_args, or "
       "keep the code that asks inside of a leaf module",
-      what, node ? node->name() : "a stand-in");
+      what, node ? node->name() : "a proxy");
 }
 
 }  // namespace weft

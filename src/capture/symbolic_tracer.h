@@ -4,12 +4,12 @@
 #include "capture/module_trail.h"
 #include "ops/unknown_rank.h"
 #include "weft/capture/symbolic_trace.h"
-#include "weft/ops/recorder.h"
+#include "weft/dispatch/recorder.h"
 
 namespace weft {
 
-// Records a program that runs on stand-ins: tensors and Vars that are only nodes of the graph. Calls without
-// a stand-in among their arguments simply run.
+// Records a program that runs on proxies: tensors and Vars that are only nodes of the graph. Calls without
+// a proxy among their arguments simply run.
 class SymbolicTracer final : public GraphWriter,
                              public Recorder,
                              public TensorWatcher,
@@ -26,7 +26,7 @@ class SymbolicTracer final : public GraphWriter,
   // The node behind a Var's value, where it has one.
   Value record(std::string_view function, const ValueList& args);
   Value record_method(std::string_view method, const ValueList& args);
-  // Whether a call with these arguments is a part of the program: one is a stand-in, or a parameter or buffer
+  // Whether a call with these arguments is a part of the program: one is a proxy, or a parameter or buffer
   // of the root.
   bool is_recorded(Args args) const { return has_stand_ins(args) || uses_root(args); }
   // What the call gives for the shapes of its arguments; nothing where one is not known.
@@ -71,7 +71,7 @@ class SymbolicTracer final : public GraphWriter,
   Ref<ShapeEnv> env_ = ShapeEnv::create();
   ModulePaths paths_;
   ModuleTrail trail_;
-  std::unordered_map<uint64_t, Tensor> shaped_;  // stand-ins whose sizes are known, by serial number
+  std::unordered_map<uint64_t, Tensor> shaped_;  // proxies whose sizes are known, by serial number
 };
 
 class SymbolicTracer::Scope {

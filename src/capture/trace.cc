@@ -76,7 +76,7 @@ Recording record_trace(const TracedCode& code, const Value& arguments, const Kwa
     check_trace_result(recording.result, options.strict);
     recorder.graph().output(recorder.as_nodes(recording.result));
   }
-  recording.places = recorder.take_places();
+  recording.traces = recorder.take_traces();
   recording.module = recorder.finish(false, code.root ? code.root->state()->class_name : code.name);
   return recording;
 }

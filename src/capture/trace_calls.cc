@@ -12,9 +12,9 @@ namespace {
 
 template <typename T>
 struct Restore {
-  T& place;
+  T& target;
   T saved;
-  ~Restore() { place = std::move(saved); }
+  ~Restore() { target = std::move(saved); }
 };
 
 // The arguments in the order of the graph's inputs.

@@ -1,6 +1,6 @@
 #include "capture/trace_check.h"
 
-#include "graph/script_view_constants.h"
+#include "graph/script/constants.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/diff.h"
 #include "weft/base/warning.h"
@@ -33,12 +33,12 @@ namespace {
 
 // Under a heading where in the program a node was recorded; nothing where that is not known.
 std::string source_text(const char* heading, const Recording& recording, const Node& node) {
-  auto found = recording.places.find(&node);
-  std::string text = found == recording.places.end() ? "" : found->second.to_string();
+  auto found = recording.traces.find(&node);
+  std::string text = found == recording.traces.end() ? "" : found->second.to_string();
   return text.empty() ? "" : heading + indent(text) + "\n";
 }
 
-// The place of what a line of the view comes from.
+// The source location of what a line of the view comes from.
 std::string source_text(const char* heading, const Recording& recording, const ScriptNode& line) {
   return line.origin ? source_text(heading, recording, *line.origin) : std::string();
 }
@@ -50,7 +50,7 @@ ScriptGraph view_of(const TracedCode& code, const Recording& recording, ScriptOp
 }
 
 // How two recordings of one program differ: without names, without what types tell of tensors, and without
-// places, which two runs need not share. What is shown has the names.
+// source locations, which two runs need not share. What is shown has the names.
 class Difference {
  public:
   Difference(const TracedCode& code, const Recording& traced, const Recording& check)

@@ -16,7 +16,7 @@ struct TracedCode {
 struct Recording {
   GraphModule module;
   Value result;
-  std::unordered_map<const Node*, StackTrace> places;  // where in the program each node was recorded
+  std::unordered_map<const Node*, StackTrace> traces;  // where in the program each node was recorded
 };
 
 // The arguments as a tuple, from whatever a caller gives for them.

@@ -99,7 +99,7 @@ Ref<FutureObject> TraceRecorder::fork(FunctionRef<Value()> f) {
   for (auto& [other, node] : forks_)
     if (std::find(taken.begin(), taken.end(), node) != taken.end()) node = nullptr;
   for (size_t i = taken.size(); i-- > 0;) {
-    places_.erase(taken[i]);
+    traces_.erase(taken[i]);
     graph().erase(*taken[i]);
   }
   if (!is_complete) return future;

@@ -1,5 +1,8 @@
 #include "capture/trace_recorder.h"
 
+#include <mutex>
+#include <unordered_map>
+
 #include "autograd/function.h"
 #include "ops/outplace.h"
 #include "weft/autograd/autograd.h"
@@ -25,8 +28,35 @@ TraceRecorder::TraceRecorder(const TraceOptions& options, const nn::Module* root
   if (root) paths_ = module_paths(*root->state(), std::string(kRootScope));
 }
 
+namespace {
+
+// Traces on several threads may meet the same example tensor or parameter: its mark goes with the last of
+// them.
+struct Watched {
+  std::mutex mutex;
+  std::unordered_map<const TensorImpl*, int> traces;  // how many keep it
+};
+Watched& watched() {
+  static Watched* all = new Watched;  // traces may end after static destructors have begun
+  return *all;
+}
+
+}  // namespace
+
+void TraceRecorder::keep(const Tensor& tensor) {
+  std::lock_guard lock(watched().mutex);
+  ++watched().traces[tensor.impl()];
+  kept_.push_back(tensor);
+}
+
 TraceRecorder::~TraceRecorder() {
-  for (const Tensor& tensor : kept_) tensor.impl()->clear_flags(tensor_flag::kWatched);
+  std::lock_guard lock(watched().mutex);
+  for (const Tensor& tensor : kept_) {
+    auto entry = watched().traces.find(tensor.impl());
+    if (--entry->second > 0) continue;
+    watched().traces.erase(entry);
+    tensor.impl()->clear_flags(tensor_flag::kWatched);
+  }
 }
 
 TraceRecorder::Scope::Scope(TraceRecorder& recorder)
@@ -58,7 +88,7 @@ Value TraceRecorder::add_argument(const std::string& name, const Value& value) {
     bool is_taken = node_of(*tensor.impl()) || is_owned_by_root(tensor);
     for (const Tensor& other : kept_) is_taken |= other.is_same(tensor);
     Tensor input = is_taken ? alias(tensor) : tensor;
-    kept_.push_back(input);
+    keep(input);
     return Value(input);
   });
   add_named_input(name, own);
@@ -66,14 +96,14 @@ Value TraceRecorder::add_argument(const std::string& name, const Value& value) {
 }
 
 void TraceRecorder::add_state(const std::string& name, const Tensor& tensor) {
-  kept_.push_back(tensor);
+  keep(tensor);
   add_named_input(name, tensor);
 }
 
 Value TraceRecorder::unknown_tensor(const Tensor& tensor) {
   if (is_owned_by_root(tensor)) {
     Node& node = attribute_node(tensor);
-    kept_.push_back(tensor);
+    keep(tensor);
     watch(tensor);
     return value_of(node);
   }
@@ -95,11 +125,11 @@ void TraceRecorder::annotate(Node& node, const Value& result) {
     // The number of components is that of one run.
     return leaf.is_tensor() && is_nested(leaf.tensor_ref()) ? Value() : noted_form(leaf);
   });
-  StackTrace place = StackTrace::capture();
+  StackTrace trace = StackTrace::capture();
   Origin here{.modules = trail_.modules()};
-  if (options_.record_stack_traces) here.trace = std::make_shared<const StackTrace>(place);
+  if (options_.record_stack_traces) here.trace = std::make_shared<const StackTrace>(trace);
   note_origin(node, std::move(here));
-  places_.try_emplace(&node, std::move(place));
+  traces_.try_emplace(&node, std::move(trace));
 }
 
 // --- sizes -----------------------------------------------------------------------------------------------
@@ -264,13 +294,12 @@ Value TraceRecorder::record_outplace(const OutplaceRule& rule, Args args, Functi
 }
 
 Node& TraceRecorder::record(const Operator& op, const ValueList& nodes, const Value& result) {
-  // What changes no element but only what a tensor is (detach_) is recorded as the value that it gives.
-  bool is_geometry = op.form() == OpForm::kInplace && op.has(Traits::kView);
+  const bool is_inplace = op.form() == OpForm::kInplace, is_geometry = is_inplace && op.has(Traits::kView);
   // Sizes that were read before are those of another value, even where they are the same numbers.
   if (is_geometry && result.is_tensor()) sizes_of_.erase(result.tensor_ref().impl()->serial());
-  const Operator& recorded =
-      (is_geometry || (options_.force_outplace && op.form() == OpForm::kInplace)) ? op.functional() : op;
-  return add_call(recorded, nodes, result);
+  // detach_ changes nothing that a graph would see: it is recorded as the value that it gives.
+  const bool is_detach = is_geometry && op.has(Traits::kNotDifferentiable);
+  return add_call(is_detach || (options_.force_outplace && is_inplace) ? op.functional() : op, nodes, result);
 }
 
 void TraceRecorder::record_custom_function(Args args, const ValueList& nodes, const Value& result) {

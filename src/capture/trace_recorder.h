@@ -8,9 +8,9 @@
 #include "weft/base/stack_trace.h"
 #include "weft/capture/trace.h"
 #include "weft/core/future.h"
+#include "weft/dispatch/recorder.h"
 #include "weft/nn/module.h"
 #include "weft/ops/conversions.h"
-#include "weft/ops/recorder.h"
 
 namespace weft {
 
@@ -54,8 +54,8 @@ class TraceRecorder final : public GraphWriter,
   Ref<FutureObject> fork(FunctionRef<Value()> f);
   Value wait(const FutureObject& future);
   // Where in the program each node was recorded.
-  using Places = std::unordered_map<const Node*, StackTrace>;
-  Places take_places() { return std::move(places_); }
+  using Traces = std::unordered_map<const Node*, StackTrace>;
+  Traces take_traces() { return std::move(traces_); }
   // Attributes that are no part of the module's state.
   const GraphModule::Attributes& constants() const noexcept { return constants_; }
 
@@ -74,6 +74,8 @@ class TraceRecorder final : public GraphWriter,
   bool is_listening() const;
   void add_named_input(const std::string& name, const Value& value);
   void watch(const Value& value);
+  // Holds a tensor of the caller's, whose mark is taken off at the end.
+  void keep(const Tensor& tensor);
   void record_custom_function(Args args, const ValueList& nodes, const Value& result);
   Node& record(const Operator& op, const ValueList& nodes, const Value& result);
   // Runs an in-place call, and records functional calls for it.
@@ -104,7 +106,7 @@ class TraceRecorder final : public GraphWriter,
   std::unordered_set<uint64_t> left_behind_;  // serial numbers of tensors that forked functions made
   std::vector<Tensor> kept_;                  // whose marks are taken off at the end
   GraphModule::Attributes constants_;
-  Places places_;
+  Traces traces_;
 };
 
 class TraceRecorder::Scope {

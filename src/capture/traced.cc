@@ -9,7 +9,7 @@
 #include "capture/traced.h"
 #include "graph/uncallable.h"
 #include "weft/capture/optimized.h"
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 
 namespace weft {
 

@@ -3,7 +3,8 @@
 #include "capture/trace_check.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/random.h"
-#include "weft/ops/layers.h"
+#include "weft/core/value_walk.h"
+#include "weft/dispatch/layers.h"
 
 namespace weft {
 
@@ -59,13 +60,6 @@ std::vector<Tensor> copies_of(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> copies;
   for (const Tensor& tensor : tensors) copies.push_back(tensor.detach().clone());
   return copies;
-}
-
-std::vector<Tensor> tensors_in(const Value& tree) {
-  std::vector<Tensor> tensors;
-  for (const Value& leaf : tree_leaves(tree))
-    if (leaf.is_tensor()) tensors.push_back(leaf.to_tensor());
-  return tensors;
 }
 
 Run run_both_ways(const CompiledFunction& model, const Value& args, const ValueFunction& loss) {

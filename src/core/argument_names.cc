@@ -72,8 +72,7 @@ bool ArgumentNames::takes_any_name() const {
   return !entries_.empty() && entries_.back().name.starts_with("**");
 }
 
-ValueList ArgumentNames::bind(Args args, const Kwargs& kwargs,
-                              std::string_view what) const {
+ValueList ArgumentNames::bind(Args args, const Kwargs& kwargs, std::string_view what) const {
   const size_t named = entries_.size() - (takes_any_name() ? 1 : 0);
   require(args.size() <= entries_.size(), "{}: takes {} argument{} but {} were given", what, entries_.size(),
           entries_.size() == 1 ? "" : "s", args.size());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ostream>
 
 #include "core/history_text.h"
 #include "core/print.h"
@@ -203,5 +204,7 @@ std::string Tensor::to_string() const {
   detail::add_history(suffixes, *this);
   return detail::close_text(name + (has_values ? Printer(*this)() : "..."), suffixes, name.size());
 }
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.to_string(); }
 
 }  // namespace weft

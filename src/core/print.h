@@ -5,7 +5,7 @@
 
 #include "weft/core/tensor.h"
 
-// What the texts of tensors have in common, for layers whose tensors print in a way of their own.
+// What the texts of tensors have in common, for folders whose tensors print differently.
 
 namespace weft::detail {
 

@@ -7,71 +7,110 @@
 #include "weft/base/error.h"
 
 namespace weft {
-namespace {
-template <typename... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <typename... F>
-Overloaded(F...) -> Overloaded<F...>;
-}  // namespace
 
-Scalar::Scalar(SymFloat v) {
-  if (auto plain = v.maybe_plain()) value_ = *plain;
-  else value_ = std::move(v);
+Scalar::Scalar(const SymInt& v) : Scalar() {
+  if (const std::optional<int64_t> plain = v.maybe_plain()) {
+    bits_.integer = *plain;
+    return;
+  }
+  kind_ = Kind::kSymInt;
+  sym::detail::retain(bits_.expr = v.expr());
 }
-Scalar::Scalar(SymBool v) {
-  if (v.is_symbolic()) value_ = std::move(v);
-  else value_ = v.plain();
+Scalar::Scalar(const SymFloat& v) : Scalar(0.0) {
+  if (const std::optional<double> plain = v.maybe_plain()) {
+    bits_.number = *plain;
+    return;
+  }
+  kind_ = Kind::kSymFloat;
+  sym::detail::retain(bits_.expr = v.expr());
+}
+Scalar::Scalar(const SymBool& v) : Scalar(false) {
+  if (!v.is_symbolic()) {
+    bits_.integer = v.plain();
+    return;
+  }
+  kind_ = Kind::kSymBool;
+  sym::detail::retain(bits_.expr = v.expr());
+}
+
+SymInt Scalar::to_sym_int() const {
+  return kind_ == Kind::kSymInt ? SymInt::from_expr(bits_.expr) : SymInt(to_int());
+}
+SymFloat Scalar::to_sym_float() const {
+  return kind_ == Kind::kSymFloat ? SymFloat::from_expr(bits_.expr) : SymFloat(to_double());
+}
+SymBool Scalar::to_sym_bool() const {
+  return kind_ == Kind::kSymBool ? SymBool::from_expr(bits_.expr) : SymBool(to_bool());
 }
 
 bool Scalar::to_bool() const {
-  return std::visit(
-      Overloaded{[](bool v) { return v; }, [](int64_t v) { return v != 0; }, [](double v) { return v != 0; },
-                 [](Complex<double> v) { return v.re != 0 || v.im != 0; },
-                 [](const SymInt& v) { return guard(v != 0); },
-                 [](const SymFloat& v) { return static_cast<double>(v) != 0; },
-                 [](const SymBool& v) { return guard(v); }},
-      value_);
+  switch (kind_) {
+    case Kind::kBool:
+    case Kind::kInt:
+      return bits_.integer != 0;
+    case Kind::kDouble:
+      return bits_.number.re != 0;
+    case Kind::kComplex:
+      return bits_.number.re != 0 || bits_.number.im != 0;
+    case Kind::kSymInt:
+      return guard(to_sym_int() != 0);
+    case Kind::kSymFloat:
+      return static_cast<double>(to_sym_float()) != 0;
+    case Kind::kSymBool:
+      return guard(to_sym_bool());
+  }
+  __builtin_unreachable();
 }
 
 int64_t Scalar::to_int() const {
-  return std::visit(Overloaded{[](bool v) { return int64_t{v}; }, [](int64_t v) { return v; },
-                               [](double v) {
-                                 require(v >= -0x1p63 && v < 0x1p63,
-                                         "value {} cannot be converted to type int64 without overflow", v);
-                                 return static_cast<int64_t>(v);
-                               },
-                               [](Complex<double> v) {
-                                 require(v.im == 0,
-                                         "the complex number {}+{}j cannot be converted to an integer", v.re,
-                                         v.im);
-                                 return static_cast<int64_t>(v.re);
-                               },
-                               [](const SymInt& v) { return guard_int(v); },
-                               [](const SymFloat& v) { return static_cast<int64_t>(static_cast<double>(v)); },
-                               [](const SymBool& v) { return int64_t{guard(v)}; }},
-                    value_);
+  switch (kind_) {
+    case Kind::kBool:
+    case Kind::kInt:
+      return bits_.integer;
+    case Kind::kDouble: {
+      const double v = bits_.number.re;
+      require(v >= -0x1p63 && v < 0x1p63, "value {} cannot be converted to type int64 without overflow", v);
+      return static_cast<int64_t>(v);
+    }
+    case Kind::kComplex: {
+      const auto [re, im] = bits_.number;
+      require(im == 0, "the complex number {}+{}j cannot be converted to an integer", re, im);
+      return Scalar(re).to_int();
+    }
+    case Kind::kSymInt:
+      return guard_int(to_sym_int());
+    case Kind::kSymFloat:
+      return Scalar(static_cast<double>(to_sym_float())).to_int();
+    case Kind::kSymBool:
+      return guard(to_sym_bool());
+  }
+  __builtin_unreachable();
 }
 
 double Scalar::to_double() const {
-  return std::visit(Overloaded{[](bool v) { return double(v); },
-                               [](int64_t v) { return static_cast<double>(v); }, [](double v) { return v; },
-                               [](Complex<double> v) {
-                                 require(v.im == 0,
-                                         "the complex number {}+{}j cannot be converted to a real one", v.re,
-                                         v.im);
-                                 return v.re;
-                               },
-                               [](const SymInt& v) { return static_cast<double>(guard_int(v)); },
-                               [](const SymFloat& v) { return static_cast<double>(v); },
-                               [](const SymBool& v) { return double(guard(v)); }},
-                    value_);
+  switch (kind_) {
+    case Kind::kBool:
+    case Kind::kInt:
+      return static_cast<double>(bits_.integer);
+    case Kind::kDouble:
+      return bits_.number.re;
+    case Kind::kComplex: {
+      const auto [re, im] = bits_.number;
+      require(im == 0, "the complex number {}+{}j cannot be converted to a real one", re, im);
+      return re;
+    }
+    case Kind::kSymInt:
+      return static_cast<double>(guard_int(to_sym_int()));
+    case Kind::kSymFloat:
+      return static_cast<double>(to_sym_float());
+    case Kind::kSymBool:
+      return guard(to_sym_bool());
+  }
+  __builtin_unreachable();
 }
 
 Complex<double> Scalar::to_complex() const {
-  if (const auto* v = std::get_if<Complex<double>>(&value_)) return *v;
-  return to_double();
+  return is_complex() ? bits_.number : Complex<double>(to_double());
 }
 
 DType Scalar::dtype() const {
@@ -95,23 +134,30 @@ std::string complex_text(Complex<double> v) {
 }  // namespace
 
 std::string Scalar::to_string() const {
-  return std::visit(
-      Overloaded{[](bool v) { return std::string(v ? "True" : "False"); },
-                 [](int64_t v) { return fmt::format("{}", v); }, [](double v) { return real_text(v); },
-                 [](Complex<double> v) { return complex_text(v); },
-                 [](const auto& v) { return v.to_string(); }},
-      value_);
+  switch (kind_) {
+    case Kind::kBool:
+      return bits_.integer ? "True" : "False";
+    case Kind::kInt:
+      return fmt::format("{}", bits_.integer);
+    case Kind::kDouble:
+      return real_text(bits_.number.re);
+    case Kind::kComplex:
+      return complex_text(bits_.number);
+    case Kind::kSymInt:
+      return to_sym_int().to_string();
+    case Kind::kSymFloat:
+      return to_sym_float().to_string();
+    case Kind::kSymBool:
+      return to_sym_bool().to_string();
+  }
+  __builtin_unreachable();
 }
 
 bool Scalar::equals(const Scalar& other) const {
-  if (value_.index() != other.value_.index()) return false;
-  return std::visit(
-      [&](const auto& v) {
-        const auto& w = std::get<std::decay_t<decltype(v)>>(other.value_);
-        if constexpr (requires { v.same_as(w); }) return v.same_as(w);
-        else return v == w;
-      },
-      value_);
+  if (kind_ != other.kind_) return false;
+  if (is_symbolic()) return bits_.expr == other.bits_.expr;
+  if (is_complex()) return bits_.number == other.bits_.number;
+  return is_floating() ? bits_.number.re == other.bits_.number.re : bits_.integer == other.bits_.integer;
 }
 
 }  // namespace weft

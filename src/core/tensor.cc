@@ -54,6 +54,10 @@ void* Tensor::checked_data(DType expected) const {
   return impl_->data();
 }
 
+TensorSpec spec_of(const Tensor& tensor) {
+  return {tensor.dtype(), tensor.device(), SymInts(tensor.sizes()), SymInts(tensor.strides())};
+}
+
 TensorSpec contiguous_spec(SymIntSpan sizes, DType dtype, Device device) {
   return {dtype, device, SymInts(sizes), contiguous_strides(sizes)};
 }
@@ -118,6 +122,14 @@ Tensor alias_with(const Tensor& source, SymInts&& sizes, SymInts&& strides, SymI
   impl->clear_flags(tensor_flag::kInference);  // as its source, whatever the mode
   impl->set_flags(source.flags() & kept);
   return Tensor(std::move(impl));
+}
+
+void SymIntSpan::refuse_symbolic() const {
+  for (const SymInt& value : *this)
+    if (const std::optional<int64_t> constant = value.maybe_plain(); constant && value.is_symbolic())
+      fail("a size or index of {} is out of range", *constant);
+  invariant(false, "the list {} depends on symbols, but is read as integers", SizesText{*this}.str());
+  __builtin_unreachable();
 }
 
 std::string SizesText::str() const {

@@ -105,7 +105,31 @@ Value::Value(const SymBool& v) {
   }
 }
 Value::Value(Complex<double> v) : kind_(Kind::kComplex) { payload_.counted = boxed(v); }
-Value::Value(const Scalar& v) : Value(std::visit([](const auto& x) { return Value(x); }, v.value())) {}
+namespace {
+
+Value value_of(const Scalar& v) {
+  switch (v.kind()) {
+    case Scalar::Kind::kBool:
+      return v.to_bool();
+    case Scalar::Kind::kInt:
+      return v.to_int();
+    case Scalar::Kind::kDouble:
+      return v.to_double();
+    case Scalar::Kind::kComplex:
+      return v.to_complex();
+    case Scalar::Kind::kSymInt:
+      return v.to_sym_int();
+    case Scalar::Kind::kSymFloat:
+      return v.to_sym_float();
+    case Scalar::Kind::kSymBool:
+      return v.to_sym_bool();
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+Value::Value(const Scalar& v) : Value(value_of(v)) {}
 Value::Value(std::string_view v) : kind_(Kind::kString) { payload_.counted = boxed(std::string(v)); }
 Value::Value(const Generator& v) : kind_(Kind::kGenerator) { payload_.counted = boxed(v); }
 Value::Value(const Dict& v) : kind_(Kind::kDict) { payload_.counted = boxed(v); }
@@ -485,7 +509,7 @@ bool Dict::erase(const Value& key) {
   const size_t at = place(key);
   if (at == entries_.size()) return false;
   entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(at));
-  // The order moves up with the entries: their places are counted anew.
+  // The order moves up with the entries: their indices are counted anew.
   if (!slots_.empty()) index_entries(slots_.size());
   return true;
 }

@@ -93,8 +93,23 @@ void for_each_tensor(Args values, FunctionRef<void(const Tensor&)> f) {
   for (const Value& value : values) for_each_tensor(value, f);
 }
 
+std::vector<Tensor> tensors_in(const Value& value) { return tensors_in(Args(&value, 1)); }
+
+std::vector<Tensor> tensors_in(Args values) {
+  std::vector<Tensor> tensors;
+  for_each_tensor(values, [&](const Tensor& tensor) { tensors.push_back(tensor); });
+  return tensors;
+}
+
 Value map_tensors(const Value& value, FunctionRef<Value(const Tensor&)> f) {
   return map_leaves(value, [&](const Value& leaf) { return leaf.is_tensor() ? f(leaf.tensor_ref()) : leaf; });
+}
+
+ValueList map_tensors(Args values, FunctionRef<Value(const Tensor&)> f) {
+  ValueList mapped;
+  mapped.reserve(values.size());
+  for (const Value& value : values) mapped.push_back(map_tensors(value, f));
+  return mapped;
 }
 
 }  // namespace weft

@@ -4,8 +4,8 @@
 #include "func/control_flow.h"
 #include "func/control_flow_rules.h"
 #include "weft/base/error.h"
+#include "weft/dispatch/recorder.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/recorder.h"
 
 namespace weft {
 
@@ -172,11 +172,11 @@ Value scan(const ValueFunction& f, const Value& init, const Value& xs) {
 Value while_loop(const ValueFunction& condition, const ValueFunction& body, const ValueList& carried) {
   FlatTree flat = tree_flatten(Value::tuple(carried));
   FlatFunction check(condition, flat.spec), step(body, flat.spec);
-  Value more = flow::callable_value(check), round = flow::callable_value(step);
+  Value more = flow::callable_value(check), loop_body = flow::callable_value(step);
   ValueList closed_over;
   if (!is_plain()) {
     const ValueFunction both[] = {check, step};
-    auto check_round = [&](const auto& given) {
+    auto check_iteration = [&](const auto& given) {
       const ValueList& next = given[1].results;
       flow::check_condition(given[0].results);
       require(next.size() == flat.leaves.size(),
@@ -184,12 +184,13 @@ Value while_loop(const ValueFunction& condition, const ValueFunction& body, cons
               flat.leaves.size());
       flow::check_carry("while_loop", flat.leaves, next);
     };
-    CapturedFunctions captured = capture_functions(both, flat.leaves, flat.leaves.size(), check_round);
+    CapturedFunctions captured = capture_functions(both, flat.leaves, flat.leaves.size(), check_iteration);
     more = value_of(captured.functions[0].graph);
-    round = value_of(captured.functions[1].graph);
+    loop_body = value_of(captured.functions[1].graph);
     closed_over = captured.closed_over;
   }
-  Value result = call(while_operator(), {more, round, Value::list(flat.leaves), Value::list(closed_over)});
+  Value result =
+      call(while_operator(), {more, loop_body, Value::list(flat.leaves), Value::list(closed_over)});
   return tree_unflatten(result.elements(), flat.spec);
 }
 

@@ -1,5 +1,5 @@
 // The operators over functions under vmap: the same operator below the level, over functions that run at the
-// level. Where examples go different ways, all go the way of each, and every example keeps its own results.
+// level. Where examples diverge, all take each branch, and every example keeps its own results by a mask.
 #include "func/control_flow_rules.h"
 #include "func/substitution.h"
 #include "func/vmap_level.h"
@@ -98,7 +98,7 @@ std::vector<bool> which_differ(VmapLevel& level, const Value& function, const Va
                                const std::vector<int64_t>& dims) {
   std::optional<FakeMode> fake;
   std::optional<sym::Trial> trial;
-  // With a ShapeEnv, since rounds of a loop and numbers out of tensors are symbols.
+  // With a ShapeEnv, since iterations of a loop and numbers out of tensors are symbols.
   if (!FakeMode::current()) fake.emplace(make_ref<FakeConverter>(ShapeEnv::create()), true);
   else if (const Ref<ShapeEnv>& env = FakeMode::current()->options().shape_env) trial.emplace(*env);
   MaskScope quiet(kUnrecorded);
@@ -112,7 +112,7 @@ std::vector<bool> which_differ(VmapLevel& level, const Value& function, const Va
   return differ;
 }
 
-// What is carried differs between examples if it does so at first, or a round makes it.
+// What is carried differs between examples if it does so at first, or after an iteration.
 std::vector<bool> which_carried_differ(VmapLevel& level, const Value& body, const Unwrapped& carried,
                                        const ValueList& others, const std::vector<int64_t>& other_dims,
                                        std::vector<bool>& results) {
@@ -157,7 +157,7 @@ Value wrapped(const Ref<Level>& level, const Value& results, const std::vector<i
   return Value::tuple(std::move(all));
 }
 
-// Inputs of functions that run for examples which do not go their way: a write would reach these too.
+// Inputs of functions that run for masked-out examples too: a write would reach these.
 class UnwrittenInputs {
  public:
   explicit UnwrittenInputs(Args inputs) {
@@ -257,13 +257,13 @@ namespace {
 // Of shape [batch]: whether each example goes on.
 Tensor goes_on(const Value& condition) { return as_condition(condition.to_tensor().flatten()); }
 
-// A round in which examples that have ended keep what they have.
+// A masked iteration: examples that have ended keep what they have.
 Value masked_body(const Value& condition, const Value& body, size_t carried) {
   return callable_value([more = Ref<Callable>(callable_in(condition)),
-                         round = Ref<Callable>(callable_in(body)), carried](Args leaves) {
+                         step = Ref<Callable>(callable_in(body)), carried](Args leaves) {
     Tensor mask = goes_on(as_tuple(more->call(leaves)).elements()[0]);
     const UnwrittenInputs inputs(leaves);
-    ValueList next = as_tuple(round->call(leaves)).elements(), chosen;
+    ValueList next = as_tuple(step->call(leaves)).elements(), chosen;
     inputs.check("while_loop");
     for (size_t i = 0; i < carried; ++i) {
       Tensor now = next[i].to_tensor(), own = mask;
@@ -307,7 +307,7 @@ Value vmap_while(Level& level, const Operator& op, Args args) {
     const Value inner[] = {condition, body, Value::list(carried.values), Value::list(fixed.values)};
     results = dispatch::redispatch(op, inner);
   }
-  // The stacked form has its rounds in front.
+  // The stacked form has its iterations in front.
   int64_t dim = &op == &stacked_while_operator() ? 1 : 0;
   std::vector<int64_t> dims;
   for (bool batched : differ) dims.push_back(batched ? dim : -1);

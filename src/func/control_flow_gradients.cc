@@ -275,15 +275,15 @@ struct ScanFunction final : autograd::CustomFunction {
 
 // --- while_loop ------------------------------------------------------------------------------------------
 
-// With the entry for what was before the first round in front.
-Tensor after(const Tensor& first, const Tensor& rounds) { return cat({first.unsqueeze(0), rounds}); }
-// Under vmap examples that have ended go round with the others, beyond the first round: nobody takes what
+// With the entry for what was before the first iteration in front.
+Tensor after(const Tensor& first, const Tensor& iterations) { return cat({first.unsqueeze(0), iterations}); }
+// Under vmap examples that have ended iterate with the others, beyond the first iteration: nobody takes what
 // they get there.
-Tensor at_round(const Value& rounds, const Tensor& round) {
-  return index_select(rounds.to_tensor(), 0, round.clamp_min(0).reshape({1})).squeeze(0);
+Tensor at_iteration(const Value& iterations, const Tensor& iteration) {
+  return index_select(iterations.to_tensor(), 0, iteration.clamp_min(0).reshape({1})).squeeze(0);
 }
 
-// How often the loop goes round is known when it has ended: a counter is carried along, and what every round
+// The trip count is known when the loop has ended: a counter is carried along, and what every iteration
 // gave is kept, in results of their own so that second derivatives pass through them. Backward counts down.
 struct WhileFunction final : autograd::CustomFunction {
   std::string type_name() const override { return "WhileLoop"; }
@@ -302,10 +302,10 @@ struct WhileFunction final : autograd::CustomFunction {
           joined({leaves[0].to_tensor() + 1}, as_tuple(f->call(leaves.subspan(1))).elements()));
     };
     Tensor none = zeros(SymIntSpan(), kInt64);
-    Value rounds = call(stacked_while_operator(),
-                        {callable_value(counted_condition), callable_value(counted_body),
-                         Value::list(joined({none}, own.lists[0])), Value::list(own.lists[1])});
-    Tensors stacks = tensors_of(rounds, "while_loop"), results;
+    Value iterations = call(stacked_while_operator(),
+                            {callable_value(counted_condition), callable_value(counted_body),
+                             Value::list(joined({none}, own.lists[0])), Value::list(own.lists[1])});
+    Tensors stacks = tensors_of(iterations, "while_loop"), results;
     for (size_t i = 1; i < stacks.size(); ++i) results.push_back(stacks[i].select(0, -1).clone());
     results.push_back(stacks[0].select(0, -1).clone());
     results.insert(results.end(), stacks.begin() + 1, stacks.end());
@@ -322,7 +322,8 @@ struct WhileFunction final : autograd::CustomFunction {
     Operands own = operands.with(std::span(saved).first(given));
     const ValueList &init = own.lists[0], &args = own.lists[1];
     const Tensor& count = saved[given];
-    // Entry k of a history is what was carried into round k, and its gradient what came from outside for it.
+    // Entry k of a history is what was carried into iteration k, and its gradient what came from outside for
+    // it.
     ValueList histories, given_grads, last;
     std::vector<bool> is_given;
     for (size_t i = 0; i < carried; ++i) {
@@ -337,22 +338,22 @@ struct WhileFunction final : autograd::CustomFunction {
     ValueFunction pull = pullback_of(Ref<Callable>(callable_in(body)), carried + args.size());
     size_t grad_carries = last.size(), grad_args = count_differentiable(args), fixed = args.size();
     auto more = [](Args leaves) { return Value(leaves[0].to_tensor() > 0); };
-    auto round = [=](Args leaves) {
+    auto step = [=](Args leaves) {
       Tensor k = leaves[0].to_tensor() - 1;
       size_t at = 1 + grad_carries + grad_args;
       ValueList primals;
-      for (const Value& history : part(leaves, at, carried)) primals.emplace_back(at_round(history, k));
+      for (const Value& history : part(leaves, at, carried)) primals.emplace_back(at_iteration(history, k));
       primals = joined(primals, part(leaves, at + carried, fixed));
       ValueList found = pull(joined(primals, part(leaves, 1, grad_carries))).elements();
       ValueList next{k};
       size_t outside = at + carried + fixed;
       for (size_t i = 0; i < grad_carries; ++i)
-        next.emplace_back(is_given[i] ? Value(found[i].to_tensor() + at_round(leaves[outside++], k))
+        next.emplace_back(is_given[i] ? Value(found[i].to_tensor() + at_iteration(leaves[outside++], k))
                                       : found[i]);
       return Value::tuple(joined(
           next, sums(part(leaves, 1 + grad_carries, grad_args), part(found, grad_carries, grad_args))));
     };
-    ValueList found = call(while_operator(), {callable_value(more), callable_value(round),
+    ValueList found = call(while_operator(), {callable_value(more), callable_value(step),
                                               Value::list(joined(joined({count}, last), zeros_for(args))),
                                               Value::list(joined(joined(histories, args), given_grads))})
                           .elements();

@@ -296,10 +296,10 @@ Value fake_scan(Args args) {
 
 // --- while_loop ------------------------------------------------------------------------------------------
 
-// The rounds of a loop: `carried` goes from one to the next.
-class Rounds {
+// The iterations of a loop: `carried` goes from one to the next.
+class Iterations {
  public:
-  explicit Rounds(Args args) : carried(list_at(args, 2)), args_(args), fixed_(list_at(args, 3)) {}
+  explicit Iterations(Args args) : carried(list_at(args, 2)), args_(args), fixed_(list_at(args, 3)) {}
 
   // Runs one if the condition holds.
   bool next() {
@@ -320,10 +320,10 @@ class Rounds {
 };
 
 Value run_while(Args args) {
-  Rounds rounds(args);
-  while (rounds.next()) {
+  Iterations iterations(args);
+  while (iterations.next()) {
   }
-  return Value::tuple(std::move(rounds.carried));
+  return Value::tuple(std::move(iterations.carried));
 }
 
 std::vector<Branch> while_branches(Args args) {
@@ -341,17 +341,17 @@ Value fake_while(Args args) {
   return Value::tuple(varying("while_loop", next));
 }
 
-// What each round gave, stacked; one entry of what there was where there is no round.
+// What each iteration gave, stacked; one entry of what there was where there is none.
 Value run_stacked_while(Args args) {
-  Rounds rounds(args);
+  Iterations iterations(args);
   std::vector<ValueList> given;
-  while (rounds.next()) given.push_back(rounds.carried);
-  if (given.empty()) given.push_back(rounds.carried);
+  while (iterations.next()) given.push_back(iterations.carried);
+  if (given.empty()) given.push_back(iterations.carried);
   return stack_rows("while_loop", given);
 }
 
 Value fake_stacked_while(Args args) {
-  ValueList round = fake_while(args).elements();
+  ValueList iteration = fake_while(args).elements();
   FakeMode* mode = FakeMode::current();
   require(mode && mode->options().shape_env,
           "while_loop: its gradient needs what every round gave, and how many there are depends on data; "
@@ -360,7 +360,7 @@ Value fake_stacked_while(Args args) {
       mode->options().shape_env->create_unbacked_int(sym::Source::computed("the rounds of a while_loop"));
   check_size_like(count);
   check(count >= 1, "a while_loop keeps at least one entry");
-  return Value::tuple(stacked_shapes(round, count));
+  return Value::tuple(stacked_shapes(iteration, count));
 }
 
 // --- the operators ---------------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 #include <utility>
 
 #include "weft/core/callable.h"
-#include "weft/ops/layers.h"
-#include "weft/ops/operator.h"
+#include "weft/dispatch/layers.h"
+#include "weft/dispatch/operator.h"
 
 // What the rules of the operators over functions share: what they are (control_flow_operators.cc), their
-// gradients (control_flow_gradients.cc), and what vmap makes of them (control_flow_batching.cc).
+// gradients (control_flow_gradients.cc), and their batching rules (control_flow_batching.cc).
 
 namespace weft {
 
@@ -15,7 +15,7 @@ const Operator& cond_operator();
 const Operator& map_operator();
 const Operator& scan_operator();
 const Operator& while_operator();
-const Operator& stacked_while_operator();  // a while_loop that gives what each round gave, stacked
+const Operator& stacked_while_operator();  // a while_loop that gives what each iteration gave, stacked
 const Operator& out_dtype_operator();
 const OpDef& out_dtype_definition();
 // An operator that writes, as one that gives what it would have written: (its results..., the new values of
@@ -53,19 +53,19 @@ ValueList part(Args values, size_t begin, size_t count);
 // Entry i of dim 0 of each.
 ValueList slices(const ValueList& xs, int64_t i);
 
-// The tensors among leaves, and the leaves again with others in their places.
+// The tensors among leaves, and the leaves again with others instead.
 std::vector<Tensor> tensors_among(const ValueList& leaves);
 ValueList with_tensors(ValueList leaves, std::span<const Tensor> tensors);
 
 // Results of functions, as they are or without data: errors where the two of a cond differ in type, where a
-// value that is carried changes its type, and where the condition of a while_loop is not one truth value.
+// value that is carried changes its type, and where the condition of a while_loop is not one bool.
 void check_branches(const ValueList& on_true, const ValueList& on_false);
 void check_carry(std::string_view what, const ValueList& carried, const ValueList& next);
 void check_condition(const ValueList& results);
 
 // A number of this type that only a run of the program tells: a symbol of the fake mode.
 Value unknown_number(const char* what, const Value& like);
-// Values that are others in every round: their numbers are such symbols.
+// Values that are others in every iteration: their numbers are such symbols.
 ValueList varying(const char* what, ValueList values);
 
 // While it lives, what functions give without data is known, from the run that captured them: the rules for

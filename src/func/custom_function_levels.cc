@@ -108,7 +108,7 @@ Tensors apply_below(const Level& level, const Operator& op, AppliedFunction& app
                     const Tensors& tensors) {
   BelowLevel below(level);
   const Value args[] = {Value(Ref<ValueObject>(&applied)), Value::list_of(tensors)};
-  return autograd::tensors_in(dispatch::redispatch(op, args));
+  return autograd::tensor_list(dispatch::redispatch(op, args));
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ Tensors apply_below(const Level& level, const Operator& op, AppliedFunction& app
 Value layers::vmap_custom_function(Level& level, const Operator& op, Args args) {
   auto& vmap = static_cast<VmapLevel&>(level);
   AppliedFunction& applied = autograd::applied_function(args);
-  Tensors tensors = autograd::tensors_in(args[1]), values;
+  Tensors tensors = autograd::tensor_list(args[1]), values;
   std::vector<int64_t> dims;
   for (const Tensor& tensor : tensors) {
     Unwrapped one = unwrap(tensor, level);
@@ -171,7 +171,7 @@ Tensors tangents_of(AppliedFunction& applied, const Tensors& results, const Tens
 
 Value layers::jvp_custom_function(Level& level, const Operator& op, Args args) {
   AppliedFunction& applied = autograd::applied_function(args);
-  Tensors tensors = autograd::tensors_in(args[1]), values, tangents;
+  Tensors tensors = autograd::tensor_list(args[1]), values, tangents;
   for (const Tensor& tensor : tensors) {
     LevelBox* box = box_at(tensor, level);
     values.push_back(box ? box->value : tensor);

@@ -1,12 +1,12 @@
 #include "func/functional_call.h"
 
 #include "autograd/function.h"
+#include "dispatch/inplace_view.h"
 #include "func/control_flow_rules.h"
 #include "func/functional_arguments.h"
 #include "func/functional_function.h"
-#include "ops/hidden_writes.h"
-#include "ops/inplace_view.h"
 #include "ops/out_call.h"
+#include "ops/silent_mutation.h"
 #include "ops/structured.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
@@ -35,8 +35,8 @@ class FunctionalCall : FunctionalArguments {
     if (const HigherOrder* higher_order = op_.def().higher_order; higher_order && higher_order->branches)
       return over_functions();
     if (op_.def().higher_order) return custom_function();
-    if (const Operator* open = openly_writing(op_, args_); open && owns_written(*open))
-      return FunctionalCall(position_, *open, args_).run();
+    if (const Operator* mutating = mutating_equivalent(op_, args_); mutating && owns_written(*mutating))
+      return FunctionalCall(position_, *mutating, args_).run();
     if (op_.has(Traits::kGeometry) && op_.has(Traits::kEffectful))
       return change_memory(position_, op_, args_);
     if (op_.info().is_mutable) return mutate();
@@ -80,9 +80,9 @@ class FunctionalCall : FunctionalArguments {
     autograd::AppliedFunction& applied = autograd::applied_function(args_);
     auto below = make_ref<autograd::AppliedFunction>(functionalized(applied.function));
     below->needs = applied.needs;
-    std::vector<Tensor> tensors = autograd::tensors_in(args_[1]);
+    std::vector<Tensor> tensors = autograd::tensor_list(args_[1]);
     const Value inner[] = {Value(Ref<ValueObject>(below)), unwrapped(args_[1])};
-    std::vector<Tensor> results = autograd::tensors_in(call_below(op_, inner));
+    std::vector<Tensor> results = autograd::tensor_list(call_below(op_, inner));
     for (Tensor& result : results) {
       Tensor own = autograd::own_tensor_for(result, {&tensors});
       if (!result.defined() || !any_own(args_)) continue;
@@ -206,10 +206,6 @@ class FunctionalCall : FunctionalArguments {
                                                 : write_inplace(functional);
     dispatch::bump_versions(op_, args_);
     return result;
-  }
-
-  static TensorSpec spec_of(const Tensor& t) {
-    return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())};
   }
 
   Value write_inplace(const Operator& functional) const {

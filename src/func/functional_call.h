@@ -18,7 +18,7 @@ struct FunctionalMemory : RefCounted {
   uint64_t generation = 0;
   func::FunctionalChanges changes;  // of the memory; the tensor's own are in its box
 
-  // Makes `base` lie as the wrapper does, where the steps, and `next`, can tell the difference.
+  // Gives `base` the layout of the wrapper, where the steps, and `next`, can tell the difference.
   void restore_layout(const Ref<ViewStep>& steps, const Operator* next = nullptr);
   // The storage that the program knows of has no bytes: nothing may be read or written.
   bool is_emptied() const;
@@ -45,7 +45,7 @@ void note_write(const Tensor& wrapper, FunctionalBox& box);
 
 // --- positions -------------------------------------------------------------------------------------------
 
-// Where functionalisation stands: which tensors are its own, and what lies below.
+// A position of functionalisation: which tensors are its own, and what is below.
 struct Position {
   uint32_t bit;           // marks its wrappers
   Ref<Level> level = {};  // null for the fixed positions

@@ -33,8 +33,8 @@ Tensor placed_at(const Tensor& tensor, const SymInts& strides, const SymInt& off
 
 }  // namespace
 
-// A value computed by other operators may lie in memory otherwise than the program's tensor would; views that
-// depend on how it lies need it as the program knows it.
+// A value computed by other operators may have another layout than the program's tensor would; views that
+// depend on the layout need it as the program knows it.
 void FunctionalMemory::restore_layout(const Ref<ViewStep>& steps, const Operator* next) {
   const bool needs_offset = reads_offset(steps) || (next && reads_offset(*next));
   if (needs_offset && !guard_or(base.storage_offset() == offset, false)) {
@@ -128,7 +128,7 @@ class MemoryChange : FunctionalArguments {
   MemoryChange(const Position& position, const Operator& op, Args args)
       : FunctionalArguments(position, op, args) {}
 
-  // `resize_` and `set_`: the kernel needs no memory to say where and how the wrapper lies after it.
+  // `resize_` and `set_`: the kernel needs no memory to give the wrapper's layout after it.
   Value run() const {
     if (op_.has(Traits::kEffectful)) return resize_storage();
     const Operator& functional = op_.functional();
@@ -214,7 +214,7 @@ class MemoryChange : FunctionalArguments {
     box.metadata_changed = true;
   }
 
-  // How a tensor that lies like this is made from the whole memory: as a view of a wrapper of all of it.
+  // How a tensor of this layout is made from the whole memory: as a view of a wrapper of all of it.
   Ref<ViewStep> strided_step(const Ref<FunctionalMemory>& memory, const Tensor& target) const {
     auto box = make_ref<FunctionalBox>();
     box->level = position_.level;

@@ -145,7 +145,7 @@ struct Arguments {
   const Tensors& inputs;
   const Tensors& wrapped;
 
-  // A functional tensor as one of the caller: what lies in the memory of an argument is the same view of it.
+  // A functional tensor as one of the caller: what aliases an argument is the same view of it.
   Tensor for_caller(const Tensor& tensor) const {
     FunctionalBox& box = functional_box(tensor);
     for (size_t i = 0; i < wrapped.size(); ++i)

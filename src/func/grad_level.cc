@@ -3,8 +3,8 @@
 
 #include "autograd/engine.h"
 #include "autograd/record.h"
+#include "dispatch/inplace_view.h"
 #include "func/level.h"
-#include "ops/inplace_view.h"
 #include "ops/support/shapes.h"
 #include "weft/base/error.h"
 
@@ -26,7 +26,7 @@ class GradLevel final : public Level {
 
  private:
   Value call_below(const Operator& op, Args args) {
-    std::vector<Value> inner = map_arguments(args, [&](const Tensor& t) {
+    std::vector<Value> inner = map_tensors(args, [&](const Tensor& t) {
       LevelBox* box = box_at(t, *this);
       return Value(box ? box->value : t);
     });
@@ -158,24 +158,24 @@ Fn with_fixed(const Fn& f, const Tensors& args, const std::vector<int>& argnums)
 }
 
 // Which arguments are meant, counted from the front.
-std::vector<int> places_of(const std::vector<int>& argnums, size_t count) {
+std::vector<int> indices_of(const std::vector<int>& argnums, size_t count) {
   require(!argnums.empty(), "grad: argnums must be non-empty");
-  std::vector<int> places;
+  std::vector<int> indices;
   for (int argnum : argnums) {
-    places.push_back(static_cast<int>(detail::argument_at("grad", argnum, count)));
-    require(std::count(places.begin(), places.end(), places.back()) == 1,
+    indices.push_back(static_cast<int>(detail::argument_at("grad", argnum, count)));
+    require(std::count(indices.begin(), indices.end(), indices.back()) == 1,
             "grad: argnums elements must be unique, but argument {} is there twice", argnum);
   }
-  return places;
+  return indices;
 }
 
 std::pair<Tensors, Tensors> value_and_gradients(const Fn& f, const Tensors& args,
                                                 const std::vector<int>& argnums) {
-  const std::vector<int> places = places_of(argnums, args.size());
+  const std::vector<int> indices = indices_of(argnums, args.size());
   Tensors chosen;
-  for (int place : places) chosen.push_back(args[static_cast<size_t>(place)]);
+  for (int index : indices) chosen.push_back(args[static_cast<size_t>(index)]);
   detail::require_differentiable("grad", chosen);
-  auto [results, pull] = vjp_of(with_fixed(f, args, places), chosen);
+  auto [results, pull] = vjp_of(with_fixed(f, args, indices), chosen);
   require(results.size() == 1, "grad: expected a function of one result, but it gave {}", results.size());
   require(guard_or(results[0].numel() == 1, true) && results[0].dim() == 0,
           "grad: expected the function to return a scalar tensor, but it gave {}; sum it, or use vjp",
@@ -194,11 +194,18 @@ Transformed grad_of(Fn f, std::vector<int> argnums) {
   });
 }
 
-Transformed grad_and_value_of(Fn f, std::vector<int> argnums) {
+Transformed value_and_grad_of(Fn f, std::vector<int> argnums) {
   return Transformed([f = std::move(f), argnums = std::move(argnums)](const Tensors& args) {
     auto [value, grads] = value_and_gradients(f, args, argnums);
     value.insert(value.end(), grads.begin(), grads.end());
     return value;
+  });
+}
+Transformed grad_and_value_of(Fn f, std::vector<int> argnums) {
+  return Transformed([f = std::move(f), argnums = std::move(argnums)](const Tensors& args) {
+    auto [value, grads] = value_and_gradients(f, args, argnums);
+    grads.insert(grads.end(), value.begin(), value.end());
+    return grads;
   });
 }
 

@@ -3,12 +3,13 @@
 
 #include "autograd/engine.h"
 #include "autograd/op_node.h"
+#include "dispatch/inplace_view.h"
 #include "func/level.h"
 #include "func/transpose.h"
-#include "ops/inplace_view.h"
 #include "ops/support/shapes.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
+#include "weft/core/value_walk.h"
 
 namespace weft {
 namespace {
@@ -31,11 +32,11 @@ class JvpLevel final : public Level {
 class TangentCall final : public Jvp {
  public:
   TangentCall(const Operator& op, Args args, const Level& level) : op_(op) {
-    values_ = map_arguments(args, [&](const Tensor& t) {
+    values_ = map_tensors(args, [&](const Tensor& t) {
       LevelBox* box = box_at(t, level);
       return Value(box ? box->value : t);
     });
-    tangents_ = map_arguments(args, [&](const Tensor& t) {
+    tangents_ = map_tensors(args, [&](const Tensor& t) {
       LevelBox* box = box_at(t, level);
       return Value(box ? box->tangent : Tensor());
     });
@@ -150,14 +151,7 @@ Value JvpLevel::handle_functional(const Operator& op, Args args) {
     ++next;
     return value.is_tensor() ? Value(wrap_at(self, value.tensor_ref(), -1, tangent)) : value;
   };
-  const Value& result = call.result();
-  Value wrapped;
-  if (!result.is_sequence()) wrapped = wrap(result);
-  else {
-    ValueList all;
-    for (const Value& element : result.elements()) all.push_back(wrap(element));
-    wrapped = result.is_list() ? Value::list(std::move(all)) : Value::tuple(std::move(all));
-  }
+  const Value wrapped = map_leaves(call.result(), wrap);
   dispatch::note_views(op, args, wrapped);
   return wrapped;
 }
@@ -192,7 +186,7 @@ Value JvpLevel::handle_inplace(const Operator& op, Args args) {
   Tensor tangent = call.has_tangents() ? tangents_of(call)[0] : Tensor();
   const dispatch::InplaceView view(op, args);
   dispatch::redispatch(op, written.args());
-  // A view in its own place shows the same elements, and so does its tangent.
+  // An in-place view shows the same elements, and so does its tangent.
   if (functional.has(Traits::kView)) box->tangent = tangent;
   else set_tangent(self, tangent);
   refresh_wrapper(self);

@@ -137,13 +137,6 @@ BelowLevel::BelowLevel(const Level& level) {
   if (level.owns_grad_mode()) layer_state().grad_mode = level.outer_grad_mode;
 }
 
-std::vector<Value> map_arguments(Args args, FunctionRef<Value(const Tensor&)> f) {
-  std::vector<Value> mapped;
-  mapped.reserve(args.size());
-  for (const Value& value : args) mapped.push_back(map_tensors(value, f));
-  return mapped;
-}
-
 std::vector<Value> arguments_to_keep(const Ref<Level>& level, Args args) {
   std::vector<Value> kept(args.begin(), args.end());
   auto is_watched = [&](const Tensor& t) {
@@ -189,7 +182,7 @@ Value layers::levels(const Operator& op, Args args) {
   if (any_tensor(args, is_dead)) {
     if (depth > 0 && level_stack[depth - 1u]->sees_ended())
       return Ref<Level>(level_stack[depth - 1u])->handle(op, args);
-    std::vector<Value> alive = map_arguments(args, [](const Tensor& t) { return Value(living(t)); });
+    std::vector<Value> alive = map_tensors(args, [](const Tensor& t) { return Value(living(t)); });
     return dispatch::redispatch(op, alive);
   }
   if (depth == 0) fail("{}: a tensor of a transform is used outside of it", op.name());

@@ -4,8 +4,8 @@
 #include "weft/core/printable_box.h"
 #include "weft/core/untracked_box.h"
 #include "weft/core/value_walk.h"
+#include "weft/dispatch/layers.h"
 #include "weft/func/func.h"
-#include "weft/ops/layers.h"
 
 // Transform levels: vmap, grad, jvp and functionalize as entries of one stack. Each owns wrapper tensors; a
 // call meets the innermost level first, which answers by calls that meet only the levels below it.
@@ -30,7 +30,7 @@ class Level : public RefCounted {
   virtual const char* name() const = 0;
 
   bool alive = true;
-  uint16_t depth = 0;  // its place in the stack, from 1
+  uint16_t depth = 0;  // its position in the stack, from 1
   bool outer_grad_mode = true;
 };
 
@@ -85,9 +85,6 @@ class BelowLevel {
  private:
   LayerStateScope saved_;
 };
-
-// Applies `f` to every tensor among the arguments, inside of containers too.
-std::vector<Value> map_arguments(Args args, FunctionRef<Value(const Tensor&)> f);
 
 // The arguments of an in-place call for its functional rule. What the rule saves must outlive the write:
 // where a layer below may record, the target is a copy (of its tangent too).

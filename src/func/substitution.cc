@@ -3,7 +3,7 @@
 namespace weft {
 
 Value SubstitutionLevel::handle(const Operator& op, Args args) {
-  std::vector<Value> replaced = map_arguments(args, [&](const Tensor& tensor) {
+  std::vector<Value> replaced = map_tensors(args, [&](const Tensor& tensor) {
     auto found = others_.find(tensor.impl());
     return Value(found == others_.end() ? tensor : found->second);
   });

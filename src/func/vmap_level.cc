@@ -1,6 +1,7 @@
 #include "func/vmap_level.h"
 
-#include "ops/inplace_view.h"
+#include "dispatch/inplace_view.h"
+#include "ops/silent_mutation.h"
 #include "ops/support/batching.h"
 #include "ops/support/type_promotion.h"
 #include "weft/base/error.h"
@@ -68,6 +69,23 @@ bool is_batched(const Value& value, const Level& level) {
       "This happened due to a tensor being vmapped over in extra_args while `self` is not. Use the "
       "out-of-place operator instead",
       op.name());
+}
+
+}  // namespace
+
+namespace {
+
+// A call that mutates arguments though its schema does not say so, as batch norm in training: one that is the
+// same for the whole batch cannot take what each example would write.
+void refuse_unbatched_statistics(const Operator& op, Args args, const Level& level) {
+  const Operator* mutating = mutating_equivalent(op, args);
+  if (!mutating) return;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (mutating->info().written[i] && !is_batched(args[i], level))
+      fail(
+          "vmap: Batch norm got a batched tensor as input while the running_mean or running_var, which will "
+          "be updated in place, were not batched. Call eval() on the module, give it no running statistics, "
+          "or map over them too");
 }
 
 }  // namespace
@@ -240,6 +258,7 @@ Value VmapLevel::handle(const Operator& op, Args args) {
   if (op.form() == OpForm::kOut) return handle_out(op, args);
   if (op.functional().info().is_mutable && !op.has(Traits::kGeometry)) return handle_writes(op, args);
   if (op.info().is_mutable) return handle_inplace(op, args);
+  refuse_unbatched_statistics(op, args, *this);
   return wrap_batched(op, args, run_rule(op, args));
 }
 

@@ -1,4 +1,4 @@
-// Finds the places where a graph does what a pattern does. From a node that could be the pattern's first
+// Finds the subgraphs that match a pattern. From a node that could be the pattern's first
 // result, arguments are followed upwards in both, which takes no choice. Where a pattern has more results,
 // the rest of it is reached downwards from a node that is matched already: each of its users is tried.
 #include <algorithm>
@@ -154,7 +154,7 @@ class Matcher {
       if (auto match = search(node)) {
         for (const auto& [taken, pattern_node] : taken_)
           if (!is_placeholder(*pattern_node)) used_.emplace(taken, matches_.size());
-        last_used_ = std::max(last_used_, last_place());
+        last_used_ = std::max(last_used_, last_position());
         matches_.push_back(std::move(*match));
       }
       roll_back(0);
@@ -355,19 +355,19 @@ class Matcher {
     return false;
   }
 
-  uint32_t last_place() const {
+  uint32_t last_position() const {
     uint32_t last = 0;
     for (const auto& [node, pattern_node] : taken_)
       if (!is_placeholder(*pattern_node)) last = std::max(last, index_.of(*node));
     return last;
   }
 
-  // Whether a way leads from one of its results through other nodes back to it: then there is no place where
+  // Whether a path leads from one of its results through other nodes back to it: then there is no point where
   // it could be computed in one go. The matches before it are computed so too: who needs one of their results
   // needs all that they need.
   bool needs_itself() const {
     if (plan_.results().size() == 1) return false;  // all of a match is above its result
-    const uint32_t last = std::max(last_used_, last_place());
+    const uint32_t last = std::max(last_used_, last_position());
     std::vector<const Node*> waiting;
     std::unordered_set<const Node*> seen;
     std::unordered_set<size_t> seen_matches;
@@ -405,7 +405,7 @@ class Matcher {
   // By the pattern's node and the graph's node that is its argument, or null.
   std::unordered_map<const Node*, std::unordered_map<const Node*, Candidates>> candidates_;
   std::vector<Match> matches_;
-  uint32_t last_used_ = 0;  // the last place of a node in one of them
+  uint32_t last_used_ = 0;  // the last position of a node in one of them
 };
 
 }  // namespace

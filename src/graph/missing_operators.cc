@@ -39,14 +39,14 @@ class MissingOperators {
   }
 
   void note(const std::string& name, Node& node) {
-    auto [place, is_new] = places_.try_emplace(name, found_.size());
+    auto [entry, is_new] = indices_.try_emplace(name, found_.size());
     if (is_new) found_.push_back({name});
-    std::vector<Ref<Node>>& nodes = found_[place->second].nodes;
+    std::vector<Ref<Node>>& nodes = found_[entry->second].nodes;
     if (nodes.empty() || nodes.back().get() != &node) nodes.emplace_back(&node);
   }
 
   std::vector<MissingOperator> found_;
-  std::unordered_map<std::string, size_t> places_;
+  std::unordered_map<std::string, size_t> indices_;
   std::unordered_set<const Graph*> seen_;
 };
 

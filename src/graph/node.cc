@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "graph/node_rules.h"
-#include "ops/hidden_writes.h"
+#include "ops/silent_mutation.h"
 #include "weft/base/error.h"
 #include "weft/core/value_walk.h"
 #include "weft/graph/graph_module.h"
@@ -288,7 +288,7 @@ Origin Node::origin() const {
 }
 
 bool Node::writes_in_place() const {
-  if (const Operator* op = target_.op()) return op->info().is_mutable || may_write_secretly(*op, args_);
+  if (const Operator* op = target_.op()) return op->info().is_mutable || may_mutate_silently(*op, args_);
   if (kind_ != NodeKind::kCallMethod) return target_.is_missing();
   const std::string method = target_.to_string();
   const auto overloads = overloads_of("aten::" + method);

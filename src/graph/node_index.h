@@ -6,9 +6,9 @@
 
 namespace weft {
 
-// The place of each node in the list of its graph, for walks that keep something for each node in an array.
-// Nodes made one after another lie so in memory, and their entries here do too: a graph of a million nodes
-// is looked up in its order without a cache miss a node.
+// The position of each node in the list of its graph, for walks that keep an array with an entry a node.
+// Nodes made one after another are adjacent in memory, and so are their entries here: a graph of a million
+// nodes is looked up in its order without a cache miss a node.
 class NodeIndex {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -17,18 +17,18 @@ class NodeIndex {
     size_t slots = 16;
     while (slots < 2 * graph.size()) slots *= 2;
     table_.resize(slots);
-    uint32_t place = 0;
+    uint32_t position = 0;
     for (const Node& node : graph) {
       size_t at = slot_of(&node);
       while (table_[at].node) at = (at + 1) & (slots - 1);
-      table_[at] = {&node, place++};
+      table_[at] = {&node, position++};
     }
   }
 
   // kNone for a node that is not in the graph.
   uint32_t of(const Node& node) const {
     for (size_t at = slot_of(&node);; at = (at + 1) & (table_.size() - 1)) {
-      if (table_[at].node == &node) return table_[at].place;
+      if (table_[at].node == &node) return table_[at].position;
       if (!table_[at].node) return kNone;
     }
   }
@@ -36,7 +36,7 @@ class NodeIndex {
  private:
   struct Entry {
     const Node* node = nullptr;
-    uint32_t place = 0;
+    uint32_t position = 0;
   };
 
   // Neighbours of one block of memory stay neighbours; blocks go anywhere, so that no distance between nodes

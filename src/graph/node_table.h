@@ -11,7 +11,7 @@ namespace weft {
 
 // The nodes of a graph by their names. Those that differ in a number at their end only ("add", "add_1", ...)
 // are kept by that number: graphs mostly name their nodes in order, so that a walk over one finds the next
-// name beside the last, where a hash table would have it in any place of its memory.
+// name beside the last, where a hash table would have it anywhere in its memory.
 class NodeTable {
  public:
   // False when the name is there already. It must live as long as the table.
@@ -35,9 +35,9 @@ class NodeTable {
     // Numbers that are far from the others would need more memory than an entry of a hash table.
     bool fits(int64_t number) const { return static_cast<size_t>(number) <= 2 * count + 64; }
     void set(int64_t number, Node& node) {
-      const auto place = static_cast<size_t>(number);
-      if (place >= numbered.size()) numbered.resize(place + 1);
-      numbered[place] = &node;
+      const auto at = static_cast<size_t>(number);
+      if (at >= numbered.size()) numbered.resize(at + 1);
+      numbered[at] = &node;
       ++count;
     }
   };
@@ -46,9 +46,9 @@ class NodeTable {
     auto family = families_.find(parts.base);
     if (family == families_.end()) return nullptr;
     if (!parts.number) return family->second.bare;
-    const auto place = static_cast<size_t>(*parts.number);
+    const auto at = static_cast<size_t>(*parts.number);
     const std::vector<Node*>& numbered = family->second.numbered;
-    if (parts.is_plain && place < numbered.size() && numbered[place]) return numbered[place];
+    if (parts.is_plain && at < numbered.size() && numbered[at]) return numbered[at];
     if (others_.empty()) return nullptr;
     auto other = others_.find(name);
     return other == others_.end() ? nullptr : other->second;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "weft/core/argument_names.h"
-#include "weft/ops/operator.h"
+#include "weft/dispatch/operator.h"
 
 namespace weft {
 

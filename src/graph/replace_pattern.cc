@@ -63,7 +63,7 @@ class Replacer {
     Replacement done{std::move(match), {}};
     for (Node* node = after ? after->next() : graph_.front(); node != before; node = node->next()) {
       done.added.emplace_back(node);
-      new_places_.emplace(node, place_);
+      new_positions_.emplace(node, position_);
     }
     for (size_t i = 0; i < results.size(); ++i) {
       replace_uses(*done.match.outputs[i], results[i]);
@@ -75,7 +75,7 @@ class Replacer {
     return done;
   }
 
-  // Puts nodes in order where the place of one match was not enough for that.
+  // Puts nodes in order where the position of one match was not enough for that.
   void finish() {
     if (is_disordered_) graph_.legalize();
   }
@@ -103,32 +103,34 @@ class Replacer {
     });
   }
 
-  // Nodes as they were have the places 0, 1, 2, ...; a new one has the place of the old one it was put
+  // Nodes as they were have the positions 0, 1, 2, ...; a new one has the position of the old one it was put
   // before.
-  uint32_t place_of(const Node& node) const {
-    auto added = new_places_.find(&node);
-    return added == new_places_.end() ? index_.of(node) : added->second;
+  uint32_t position_of(const Node& node) const {
+    auto added = new_positions_.find(&node);
+    return added == new_positions_.end() ? index_.of(node) : added->second;
   }
-  bool is_new(const Node& node) const { return new_places_.contains(&node); }
+  bool is_new(const Node& node) const { return new_positions_.contains(&node); }
 
   // Before the first user of a result; after the results if they have none. Null is the end.
   Node* insertion_point(const Match& match) {
     Node* first = nullptr;
     for (const Ref<Node>& output : match.outputs)
       for (Node* user : output->users().list()) {
-        const bool is_before = !first || place_of(*user) < place_of(*first) ||
-                               (place_of(*user) == place_of(*first) && is_new(*user) && !is_new(*first));
-        // Of two new ones at a place it is not known which comes first.
-        if (first && first != user && is_new(*user) && is_new(*first) && place_of(*user) == place_of(*first))
+        const bool is_before =
+            !first || position_of(*user) < position_of(*first) ||
+            (position_of(*user) == position_of(*first) && is_new(*user) && !is_new(*first));
+        // Of two new ones at one position it is not known which comes first.
+        if (first && first != user && is_new(*user) && is_new(*first) &&
+            position_of(*user) == position_of(*first))
           is_disordered_ = true;
         if (is_before) first = user;
       }
     if (!first) return after_results(match);
-    place_ = place_of(*first);
+    position_ = position_of(*first);
     for (const Value& input : match.inputs)
       for_each_node(input, [&](const Node& node) {
         const bool is_ready =
-            is_new(node) && !is_new(*first) ? place_of(node) <= place_ : place_of(node) < place_;
+            is_new(node) && !is_new(*first) ? position_of(node) <= position_ : position_of(node) < position_;
         is_disordered_ |= !is_ready;
       });
     return first;
@@ -138,16 +140,16 @@ class Replacer {
     const Node* last = match.outputs[0].get();
     for (const Ref<Node>& output : match.outputs)
       if (index_.of(*output) > index_.of(*last)) last = output.get();
-    place_ = index_.of(*last) + 1;
+    position_ = index_.of(*last) + 1;
     return last->next();
   }
 
   Graph& graph_;
   const Graph& pattern_;
   const NodeIndex index_;  // of the graph as it was
-  std::unordered_map<const Node*, uint32_t> new_places_;
+  std::unordered_map<const Node*, uint32_t> new_positions_;
   std::unordered_map<const Node*, Value> changed_;  // results that were replaced, by what
-  uint32_t place_ = 0;                              // of the last insertion
+  uint32_t position_ = 0;                           // of the last insertion
   bool is_disordered_ = false;
 };
 

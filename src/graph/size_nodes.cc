@@ -36,7 +36,7 @@ void SizeNodes::offer(const Tensor& tensor, Node& node) {
 Node& SizeNodes::read(const Source& source) {
   // Before a call gives the tensor another geometry.
   auto change = changes_.find(source.tensor);
-  Graph::InsertScope place(graph_, change == changes_.end() ? graph_.insertion_point() : change->second);
+  Graph::InsertScope insertion(graph_, change == changes_.end() ? graph_.insertion_point() : change->second);
   Node* number = nullptr;
   const Value tensor = value_of(*source.tensor);
   switch (source.quantity) {
@@ -156,116 +156,106 @@ Value SizeNodes::product(const sym::Expr* expr) {
   return result;
 }
 
-Node& SizeNodes::make(const sym::Expr* expr) {
-  auto all_args = [&] {
-    ValueList args;
-    for (const sym::Expr* arg : expr->args()) args.push_back(node_for(arg));
-    return args;
-  };
-  auto folded = [&](std::string_view function) {
-    ValueList args = all_args();
-    Value result = args[0];
-    for (size_t i = 1; i < args.size(); ++i) result = call(function, {result, args[i]});
-    return result;
-  };
-  auto one = [&](std::string_view function) { return call(function, all_args()); };
-  Value made;
-  switch (expr->kind()) {
-    case sym::Kind::kSymbol: {
-      auto source = sources_.find(expr);
-      if (source == sources_.end() && unknown_) {
-        made = value_of(unknown_(expr));
-        break;
-      }
-      require(source != sources_.end(),
-              "the symbol {} is used, but no input or result of the capture tells its value",
-              expr->to_string());
-      made = value_of(read(source->second));
-      break;
-    }
-    case sym::Kind::kAdd:
-      made = polynomial(expr);
-      break;
-    case sym::Kind::kMul:
-      made = product(expr);
-      break;
+namespace {
+
+// A kind of expression as a call of a function on its arguments: all at once, or two at a time.
+struct Application {
+  std::string_view function;
+  bool is_folded = false;
+};
+std::optional<Application> application_of(sym::Kind kind) {
+  switch (kind) {
     case sym::Kind::kFloorDiv:
-      made = one("operator.floordiv");
-      break;
+      return Application{"operator.floordiv"};
     case sym::Kind::kMod:
-      made = one("operator.mod");
-      break;
-    case sym::Kind::kMin:
-    case sym::Kind::kFloatMin:
-      made = folded("torch.sym_min");
-      break;
-    case sym::Kind::kMax:
-    case sym::Kind::kFloatMax:
-      made = folded("torch.sym_max");
-      break;
+      return Application{"operator.mod"};
     case sym::Kind::kPow:
     case sym::Kind::kFloatPow:
-      made = one("operator.pow");
-      break;
+      return Application{"operator.pow"};
     case sym::Kind::kWhere:
-      made = one("torch.sym_ite");
-      break;
+      return Application{"torch.sym_ite"};
     case sym::Kind::kFloorToInt:
-      made = one("math.floor");
-      break;
+      return Application{"math.floor"};
     case sym::Kind::kCeilToInt:
-      made = one("math.ceil");
-      break;
+      return Application{"math.ceil"};
     case sym::Kind::kTruncToInt:
-      made = one("math.trunc");
-      break;
+      return Application{"math.trunc"};
     case sym::Kind::kRoundToInt:
-      made = one("round");
-      break;
-    case sym::Kind::kEq:
-      made = comparison(expr, "operator.eq", "operator.eq");
-      break;
-    case sym::Kind::kNe:
-      made = comparison(expr, "operator.ne", "operator.ne");
-      break;
-    case sym::Kind::kLt:
-      made = comparison(expr, "operator.lt", "operator.gt");
-      break;
-    case sym::Kind::kLe:
-      made = comparison(expr, "operator.le", "operator.ge");
-      break;
-    case sym::Kind::kAnd:
-      made = folded("operator.and_");
-      break;
-    case sym::Kind::kOr:
-      made = folded("operator.or_");
-      break;
+      return Application{"round"};
     case sym::Kind::kNot:
-      made = one("torch.sym_not");
-      break;
-    case sym::Kind::kHeld:
-      made = node_for(expr->arg(0));
-      break;
+      return Application{"torch.sym_not"};
     case sym::Kind::kToFloat:
-      made = one("torch.sym_float");
-      break;
+      return Application{"torch.sym_float"};
     case sym::Kind::kIntTrueDiv:
     case sym::Kind::kFloatTrueDiv:
-      made = one("operator.truediv");
-      break;
-    case sym::Kind::kFloatAdd:
-      made = folded("operator.add");
-      break;
-    case sym::Kind::kFloatMul:
-      made = folded("operator.mul");
-      break;
+      return Application{"operator.truediv"};
     case sym::Kind::kSqrt:
-      made = one("torch.sym_sqrt");
-      break;
-    case sym::Kind::kConstant:
-      break;
+      return Application{"torch.sym_sqrt"};
+    case sym::Kind::kMin:
+    case sym::Kind::kFloatMin:
+      return Application{"torch.sym_min", true};
+    case sym::Kind::kMax:
+    case sym::Kind::kFloatMax:
+      return Application{"torch.sym_max", true};
+    case sym::Kind::kAnd:
+      return Application{"operator.and_", true};
+    case sym::Kind::kOr:
+      return Application{"operator.or_", true};
+    case sym::Kind::kFloatAdd:
+      return Application{"operator.add", true};
+    case sym::Kind::kFloatMul:
+      return Application{"operator.mul", true};
+    default:
+      return std::nullopt;
   }
-  Node* node = node_in(made);
+}
+
+}  // namespace
+
+Value SizeNodes::applied(std::string_view function, bool is_folded, const sym::Expr* expr) {
+  ValueList args;
+  for (const sym::Expr* arg : expr->args()) args.push_back(node_for(arg));
+  if (!is_folded) return call(function, std::move(args));
+  Value result = args[0];
+  for (size_t i = 1; i < args.size(); ++i) result = call(function, {result, args[i]});
+  return result;
+}
+
+Node& SizeNodes::node_of_symbol(const sym::Expr* symbol) {
+  auto source = sources_.find(symbol);
+  if (source != sources_.end()) return read(source->second);
+  require(static_cast<bool>(unknown_),
+          "the symbol {} is used, but no input or result of the capture tells its value",
+          symbol->to_string());
+  return unknown_(symbol);
+}
+
+Value SizeNodes::computed(const sym::Expr* expr) {
+  if (const std::optional<Application> application = application_of(expr->kind()))
+    return applied(application->function, application->is_folded, expr);
+  switch (expr->kind()) {
+    case sym::Kind::kAdd:
+      return polynomial(expr);
+    case sym::Kind::kMul:
+      return product(expr);
+    case sym::Kind::kEq:
+      return comparison(expr, "operator.eq", "operator.eq");
+    case sym::Kind::kNe:
+      return comparison(expr, "operator.ne", "operator.ne");
+    case sym::Kind::kLt:
+      return comparison(expr, "operator.lt", "operator.gt");
+    case sym::Kind::kLe:
+      return comparison(expr, "operator.le", "operator.ge");
+    case sym::Kind::kHeld:
+      return node_for(expr->arg(0));
+    default:
+      return {};
+  }
+}
+
+Node& SizeNodes::make(const sym::Expr* expr) {
+  if (expr->kind() == sym::Kind::kSymbol) return node_of_symbol(expr);
+  Node* node = node_in(computed(expr));
   invariant(node != nullptr, "the expression {} became no node", expr->to_string());
   return *node;
 }

@@ -52,6 +52,9 @@ class SizeNodes {
   Node& read(const Source& source);
   Value node_for(const sym::Expr* expr);
   Node& make(const sym::Expr* expr);
+  Node& node_of_symbol(const sym::Expr* symbol);
+  Value computed(const sym::Expr* expr);
+  Value applied(std::string_view function, bool is_folded, const sym::Expr* expr);
   struct Term {
     const sym::Expr* factor;
     int64_t coefficient;

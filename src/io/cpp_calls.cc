@@ -5,9 +5,10 @@
 
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
+#include "weft/core/value_walk.h"
+#include "weft/dispatch/layers.h"
 #include "weft/graph/graph.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/layers.h"
 #include "weft/ops/operator_value.h"
 #include "weft/ops/overloads.h"
 
@@ -239,9 +240,11 @@ std::optional<std::string> CallWriter::typed_call(const Operator& op, const Valu
   std::string text;
   size_t needed = needed_arguments(op, args);
   for (size_t i = 0; i < needed; ++i) {
-    std::optional<std::string> own = argument(op.schema().arguments[i].type, args[i], exact);
+    const Argument& wanted = op.schema().arguments[i];
+    std::optional<std::string> own = argument(wanted.type, args[i], exact);
     if (!own) return std::nullopt;
-    text += (text.empty() ? "" : ", ") + *own;
+    text += text.empty() ? "" : ", ";
+    text += wanted.is_reduction() ? fmt::format("weft::Reduction({})", *own) : *own;
   }
   return fmt::format("weft::{}({})", function_name(op), text);
 }
@@ -283,18 +286,13 @@ Expression CallWriter::method_call(const Node& node) const {
             Held::kValue};
   }
   BoundCall bound = resolve_overload(base, args, kwargs);
-  auto back = [&](const Value& value, const auto& self) -> Value {
-    if (value.is_sequence()) {
-      ValueList elements;
-      for (const Value& element : value.elements()) elements.push_back(self(element, self));
-      return value.is_list() ? Value::list(std::move(elements)) : Value::tuple(std::move(elements));
-    }
-    for (const auto& [tensor, input] : twins)
-      if (value.is_tensor() && value.tensor_ref().is_same(tensor)) return value_of(*input);
-    return value;
+  auto back = [&](const Tensor& tensor) -> Value {
+    for (const auto& [twin, input] : twins)
+      if (tensor.is_same(twin)) return value_of(*input);
+    return tensor;
   };
   for (size_t i = 0; i < bound.args.size(); ++i) {
-    bound.args[i] = back(bound.args[i], back);
+    bound.args[i] = map_tensors(bound.args[i], back);
     if (bound.op->info().is_tensor[i] == 1 && bound.args[i].is_number())
       bound.args[i] = number_as_tensor(bound.args[i]);
   }

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "weft/core/value.h"
-#include "weft/ops/schema.h"
+#include "weft/dispatch/schema.h"
 
 // Parts of C++ source: names and literals.
 

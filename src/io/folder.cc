@@ -31,10 +31,10 @@ class ClassWriter {
 
   // The member for a tensor of the module, of this name in the file.
   std::string weight(const std::string& name, const Tensor& tensor) {
-    auto [place, is_new] = weights_.try_emplace(name);
-    if (!is_new) return place->second;
+    auto [entry, is_new] = weights_.try_emplace(name);
+    if (!is_new) return entry->second;
     const std::string member = members_.take(name);
-    place->second = member;
+    entry->second = member;
     // As a string: a comment must not end where the file says so.
     const std::string path = member == name ? "" : fmt::format("  // {}", cpp_string(name));
     declarations_ += fmt::format("  weft::Tensor {};{}\n", member, path);
@@ -196,10 +196,10 @@ class FunctionWriter {
 };
 
 std::string ClassWriter::function(const GraphModule& module, const std::string& prefix) {
-  auto [place, is_new] = functions_.try_emplace(prefix);
-  if (!is_new) return place->second;
+  auto [entry, is_new] = functions_.try_emplace(prefix);
+  if (!is_new) return entry->second;
   const std::string name = members_.take(std::string_view(prefix).substr(0, prefix.size() - 1));
-  place->second = name;
+  entry->second = name;
   FunctionWriter function(*this, module, prefix);
   function.write_boxed();
   private_declarations_ += fmt::format("  weft::Value {}(weft::Args inputs);\n", name);

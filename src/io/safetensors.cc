@@ -1,5 +1,5 @@
 // The safetensors format: eight bytes with the length of a JSON header, the header, and one buffer in which
-// the tensors lie side by side. The format asks that they cover the buffer exactly: no gaps, no overlaps.
+// the tensors are packed. The format asks that they cover the buffer exactly: no gaps, no overlaps.
 #include "weft/io/safetensors.h"
 
 #include <fmt/format.h>
@@ -14,8 +14,8 @@
 #include "weft/base/error.h"
 #include "weft/base/function_ref.h"
 #include "weft/base/json.h"
+#include "weft/dispatch/layers.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/layers.h"
 
 namespace weft {
 namespace {

@@ -1,8 +1,8 @@
 #include "weft/models/resnet.h"
 
 #include "weft/base/error.h"
+#include "weft/dispatch/layers.h"
 #include "weft/nn/init.h"
-#include "weft/ops/layers.h"
 
 namespace weft::models {
 namespace {

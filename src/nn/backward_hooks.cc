@@ -63,8 +63,8 @@ BackwardHooks::~BackwardHooks() = default;
 
 namespace {
 
-// The tensors among values, and back.
-std::vector<Tensor> tensors_in(const ValueList& values) {
+// The tensors among values that are not inside of others, and back.
+std::vector<Tensor> outer_tensors(const ValueList& values) {
   std::vector<Tensor> tensors;
   for (const Value& value : values)
     if (value.is_tensor()) tensors.push_back(value.to_tensor());
@@ -80,7 +80,7 @@ void replace_tensors(ValueList& values, const std::vector<Tensor>& tensors) {
 
 void BackwardHooks::enter(ValueList& inputs) {
   if (!gate_) return;
-  const std::vector<Tensor> tensors = tensors_in(inputs);
+  const std::vector<Tensor> tensors = outer_tensors(inputs);
   gate_->input_count = tensors.size();
   for (const Tensor& tensor : tensors) gate_->has_differentiable_inputs |= tensor.requires_grad();
   if (!tensors.empty()) replace_tensors(inputs, In::apply(tensors, gate_));
@@ -89,7 +89,7 @@ void BackwardHooks::enter(ValueList& inputs) {
 Value BackwardHooks::leave(const Value& output) {
   if (!gate_) return output;
   FlatTree flat = tree_flatten(output);
-  const std::vector<Tensor> tensors = tensors_in(flat.leaves);
+  const std::vector<Tensor> tensors = outer_tensors(flat.leaves);
   if (!tensors.empty()) replace_tensors(flat.leaves, Out::apply(tensors, gate_));
   return tree_unflatten(flat.leaves, flat.spec);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <unordered_map>
 
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
@@ -13,12 +14,21 @@ namespace weft::nn {
 
 constinit thread_local DeepCopy* DeepCopy::current_ = nullptr;
 
+struct DeepCopy::Copies {
+  std::unordered_map<const TensorImpl*, std::pair<Tensor, Tensor>> tensors;  // the tensor, and its copy
+  std::unordered_map<const Storage*, Tensor> memories;
+  std::unordered_map<const ModuleState*, std::shared_ptr<ModuleState>> states;
+  std::unordered_map<const void*, std::shared_ptr<void>> shared;
+  std::vector<std::shared_ptr<ModuleState>> made;  // in the order of their making
+  size_t complete = 0;                             // of those, how many have functions of their own
+};
+
 // --- tensors ---------------------------------------------------------------------------------------------
 
 Tensor DeepCopy::copy_memory(const Tensor& tensor) {
   const Ref<Storage>& storage = tensor.storage();
   if (!storage->has_memory() || tensor.impl()->box) return tensor.clone();
-  Tensor& memory = memories_[storage.get()];
+  Tensor& memory = copies_->memories[storage.get()];
   const auto whole = static_cast<int64_t>(storage->bytes() / static_cast<size_t>(item_size(tensor.dtype())));
   if (!memory.defined()) memory = alias_with(tensor, SymInts{whole}, SymInts{1}, 0).clone();
   if (memory.dtype() != tensor.dtype()) return tensor.clone();  // memory that is read in two ways
@@ -29,13 +39,14 @@ Tensor DeepCopy::copy_memory(const Tensor& tensor) {
 
 Tensor DeepCopy::tensor(const Tensor& from) {
   if (!from.defined()) return from;
-  if (auto known = tensors_.find(from.impl()); known != tensors_.end()) return known->second.second;
+  if (auto known = copies_->tensors.find(from.impl()); known != copies_->tensors.end())
+    return known->second.second;
   NoGrad no_grad;
   Tensor copy = copy_memory(from);
   if (from.requires_grad()) copy.set_requires_grad();
   // With the tensor itself: its address stays its own as long as this lives. Copies of copies are handles.
-  tensors_.try_emplace(from.impl(), from, copy);
-  tensors_.try_emplace(copy.impl(), copy, copy);
+  copies_->tensors.try_emplace(from.impl(), from, copy);
+  copies_->tensors.try_emplace(copy.impl(), copy, copy);
   return copy;
 }
 
@@ -62,7 +73,7 @@ bool has_code_below(const ModuleState& state) {
 }  // namespace
 
 DeepCopy::DeepCopy(const std::shared_ptr<ModuleState>& root, DeepCopyOptions options)
-    : outer_(std::exchange(current_, this)), options_(options) {
+    : outer_(std::exchange(current_, this)), options_(options), copies_(std::make_unique<Copies>()) {
   try {
     state(root);
   } catch (...) {
@@ -71,22 +82,24 @@ DeepCopy::DeepCopy(const std::shared_ptr<ModuleState>& root, DeepCopyOptions opt
   }
 }
 
+DeepCopy::~DeepCopy() { current_ = outer_; }
+
 Value DeepCopy::value(const Value& from) {
   return map_leaves(
       from, [&](const Value& leaf) { return leaf.is_tensor() ? Value(tensor(leaf.tensor_ref())) : leaf; });
 }
 
 std::shared_ptr<ModuleState> DeepCopy::find_state(const ModuleState* from) const {
-  auto found = states_.find(from);
-  return found == states_.end() ? nullptr : found->second;
+  auto found = copies_->states.find(from);
+  return found == copies_->states.end() ? nullptr : found->second;
 }
 
 std::shared_ptr<ModuleState> DeepCopy::state(const std::shared_ptr<ModuleState>& from) {
   if (std::shared_ptr<ModuleState> known = find_state(from.get())) return known;
   auto made = std::make_shared<ModuleState>();
-  states_.emplace(from.get(), made);  // before the hooks, which may keep the module itself
-  states_.emplace(made.get(), made);
-  made_.push_back(made);
+  copies_->states.emplace(from.get(), made);  // before the hooks, which may keep the module itself
+  copies_->states.emplace(made.get(), made);
+  copies_->made.push_back(made);
   ++depth_;
   *made = *from;
   for (auto& entry : made->parameters) entry.second = tensor(entry.second);
@@ -105,7 +118,7 @@ std::shared_ptr<ModuleState> DeepCopy::state(const std::shared_ptr<ModuleState>&
 // object knows.
 void DeepCopy::copy_functions() {
   ++depth_;
-  while (complete_ < made_.size()) copy_functions(*made_[complete_++]);
+  while (copies_->complete < copies_->made.size()) copy_functions(*copies_->made[copies_->complete++]);
   --depth_;
 }
 
@@ -131,24 +144,38 @@ void DeepCopy::copy_functions(ModuleState& made) {
 
 std::shared_ptr<void> DeepCopy::shared(const std::shared_ptr<void>& from,
                                        FunctionRef<std::shared_ptr<void>()> make) {
-  if (auto known = shared_.find(from.get()); known != shared_.end()) return known->second;
+  if (auto known = copies_->shared.find(from.get()); known != copies_->shared.end()) return known->second;
   std::shared_ptr<void> made = make();
-  shared_.emplace(from.get(), made);
-  shared_.emplace(made.get(), made);
+  copies_->shared.emplace(from.get(), made);
+  copies_->shared.emplace(made.get(), made);
   return made;
 }
 
 // --- members of C++ objects ------------------------------------------------------------------------------
 
-DeepCopy::Members::Members(DeepCopy& copy, const ModuleState& module) : copy_(copy), module_(module) {
+struct DeepCopy::Members::Entries {
+  struct Entry {
+    Tensor copy;
+    uint32_t handles;  // before
+    std::string name;
+    std::vector<void*> members{};
+  };
+  std::unordered_map<const TensorImpl*, Entry> by_tensor;
+};
+
+DeepCopy::Members::Members(DeepCopy& copy, const ModuleState& module)
+    : copy_(copy), module_(module), entries_(std::make_unique<Entries>()) {
   note(module, "");
 }
 
+DeepCopy::Members::~Members() = default;
+
 void DeepCopy::Members::note(const ModuleState& module, const std::string& prefix) {
   auto add = [&](const std::string& name, const Tensor& tensor) {
-    if (!tensor.defined() || entries_.contains(tensor.impl())) return;
+    if (!tensor.defined() || entries_->by_tensor.contains(tensor.impl())) return;
     Tensor own = copy_.tensor(tensor);
-    entries_.emplace(tensor.impl(), Entry{std::move(own), tensor.impl()->use_count(), prefix + name});
+    entries_->by_tensor.emplace(tensor.impl(),
+                                Entries::Entry{std::move(own), tensor.impl()->use_count(), prefix + name});
   };
   for (const auto& [name, tensor] : module.parameters) add(name, tensor);
   for (const ModuleState::Buffer& buffer : module.buffers) add(buffer.name, buffer.tensor);
@@ -161,18 +188,18 @@ void DeepCopy::Members::rebind(void* object, size_t bytes) {
   for (size_t at = 0; at + sizeof(Tensor) <= bytes; at += alignof(Tensor)) {
     const TensorImpl* word = nullptr;
     std::memcpy(&word, memory + at, sizeof(word));
-    if (auto found = entries_.find(word); found != entries_.end())
-      found->second.places.push_back(memory + at);
+    if (auto found = entries_->by_tensor.find(word); found != entries_->by_tensor.end())
+      found->second.members.push_back(memory + at);
   }
-  for (const auto& [tensor, entry] : entries_)
+  for (const auto& [tensor, entry] : entries_->by_tensor)
     require(
-        tensor->use_count() == entry.handles + entry.places.size(),
+        tensor->use_count() == entry.handles + entry.members.size(),
         "deep_copy: an object of {} keeps its tensor '{}' where it cannot be found, as in a std::vector or "
         "a lambda; keep tensors as members, and modules as members or in an nn::ModuleList or "
         "nn::Sequential",
         module_.class_name.empty() ? "a module's class" : module_.class_name, entry.name);
-  for (const auto& [tensor, entry] : entries_)
-    for (void* place : entry.places) *std::launder(static_cast<Tensor*>(place)) = entry.copy;
+  for (const auto& [tensor, entry] : entries_->by_tensor)
+    for (void* member : entry.members) *std::launder(static_cast<Tensor*>(member)) = entry.copy;
 }
 
 }  // namespace weft::nn

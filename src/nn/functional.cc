@@ -58,4 +58,16 @@ Tensor interpolate(const Tensor& input, const InterpolateOptions& options) {
   return upsample_bilinear2d(input, output_size, options.align_corners.value_or(false), scale_factors);
 }
 
+Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options) {
+  return cross_entropy_loss(input, target, options.weight, options.reduction, options.ignore_index,
+                            options.label_smoothing);
+}
+Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  return weft::mse_loss(input, target, reduction);
+}
+Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, Reduction reduction,
+                int64_t ignore_index) {
+  return nll_loss_nd(input, target, weight, reduction, ignore_index);
+}
+
 }  // namespace weft::nn::functional

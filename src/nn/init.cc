@@ -4,7 +4,7 @@
 
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 
 namespace weft::nn::init {
 

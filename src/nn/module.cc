@@ -57,6 +57,33 @@ std::atomic<uint64_t> changes = 0;
 void ModuleState::note_change() { last_change = changes.fetch_add(1, std::memory_order_relaxed) + 1; }
 uint64_t latest_change() { return changes.load(std::memory_order_relaxed); }
 
+Module::Module() : state_(std::make_shared<ModuleState>()) {}
+
+Module::Module(const Module& other)
+    : state_(DeepCopy::current() ? DeepCopy::current()->state(other.state_) : other.state_) {}
+
+std::vector<Module> Module::modules() const {
+  std::vector<Module> all;
+  std::unordered_set<const ModuleState*> seen;
+  auto add = [&](const std::shared_ptr<ModuleState>& state, const auto& self) -> void {
+    if (!seen.insert(state.get()).second) return;
+    all.push_back(over(state));
+    for (const ModuleState::Child& child : state->children) self(child.state, self);
+  };
+  add(state_, add);
+  return all;
+}
+
+void Module::apply(FunctionRef<void(Module&)> f) const {
+  std::vector<Module> all = modules();
+  for (size_t i = all.size(); i-- > 0;) f(all[i]);
+}
+
+bool Module::is_watched() const {
+  return ModuleObserver::current() || !state_->pre_hooks.empty() || !state_->post_hooks.empty() ||
+         !state_->backward_hooks.empty();
+}
+
 void Module::check_new_name(const std::string& name) const {
   require(!name.empty() && name.find('.') == std::string::npos,
           "a name in a module must not be empty or have a dot, but is '{}'", name);
@@ -232,10 +259,13 @@ void Module::load_state_dict(const NamedTensors& given, bool strict) {
     for (const auto& entry : own) known |= entry.first == name;
     if (!known) unexpected += (unexpected.empty() ? "" : ", ") + name;
   }
-  require(wrong.empty(), "load_state_dict: sizes differ:{}", wrong);
-  require(!strict || (missing.empty() && unexpected.empty()),
-          "load_state_dict: missing names: [{}]; unexpected names: [{}]. Pass strict=false to load the rest",
-          missing, unexpected);
+  const bool names_differ = strict && !(missing.empty() && unexpected.empty());
+  const std::string names =
+      names_differ ? fmt::format("missing names: [{}]; unexpected names: [{}]. Pass strict=false to load the rest",
+                                 missing, unexpected)
+                   : "";
+  require(wrong.empty(), "load_state_dict: sizes differ:{}{}{}", wrong, names_differ ? "\n" : "", names);
+  require(!names_differ, "load_state_dict: {}", names);
   NoGrad no_grad;
   for (const auto& [name, tensor] : own)
     if (auto found = by_name.find(name); found != by_name.end()) tensor.copy_(found->second);

@@ -1,5 +1,7 @@
 #include "weft/nn/module_text.h"
 
+#include <ostream>
+
 namespace weft::nn {
 namespace {
 
@@ -19,5 +21,7 @@ std::string module_text(const Module& module) {
   write(*module.state(), "", text);
   return text;
 }
+
+std::ostream& operator<<(std::ostream& out, const Module& module) { return out << module_text(module); }
 
 }  // namespace weft::nn

@@ -1,6 +1,7 @@
 #include "weft/ops/autocast.h"
 
 #include "weft/base/error.h"
+#include "weft/core/value_walk.h"
 #include "weft/ops/functions.h"
 
 namespace weft {
@@ -14,11 +15,7 @@ bool casts(const Tensor& tensor, DType to) {
 }
 
 Value cast_value(const Value& value, DType to) {
-  if (value.is_tensor()) return casts(value.tensor_ref(), to) ? Value(value.tensor_ref().to(to)) : value;
-  if (!value.is_sequence()) return value;
-  ValueList list;
-  for (const Value& element : value.elements()) list.push_back(cast_value(element, to));
-  return value.is_list() ? Value::list(std::move(list)) : Value::tuple(std::move(list));
+  return map_tensors(value, [&](const Tensor& tensor) { return casts(tensor, to) ? tensor.to(to) : tensor; });
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "weft/core/value.h"
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 #include "weft/ops/nested.h"
 #include "weft/ops/operators.h"
 
@@ -164,7 +164,7 @@ Tensor close_elements(const Tensor& actual, const Tensor& expected, const Tolera
   return logical_or(close, logical_and(error <= most, error != infinity));
 }
 
-// The place of an element, given its place in the flattened tensor.
+// The multi-index of an element, given its flat index.
 std::string index_text(IntSpan sizes, int64_t flat) {
   std::vector<SymInt> index(sizes.size());
   for (size_t dim = sizes.size(); dim-- > 0; flat /= sizes[dim]) index[dim] = flat % sizes[dim];
@@ -172,8 +172,8 @@ std::string index_text(IntSpan sizes, int64_t flat) {
 }
 
 Difference greatest(const Tensor& differences, IntSpan sizes) {
-  const auto [value, place] = max(differences, 0);
-  return {Value(value.item()).to_string(), index_text(sizes, place.item().to_int())};
+  const auto [value, index] = max(differences, 0);
+  return {Value(value.item()).to_string(), index_text(sizes, index.item().to_int())};
 }
 
 std::string tensors_not_close(const Tensor& actual, const Tensor& expected, const Tensor& close,

@@ -7,7 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/core/value_walk.h"
-#include "weft/ops/recorder.h"
+#include "weft/dispatch/recorder.h"
 
 namespace weft {
 
@@ -138,7 +138,7 @@ Value with_written_arguments(const Operator& op, Args args, Value result) {
 
 }  // namespace
 
-void check_decomposable(const Operator& op, Args args) {
+void layers::check_decomposable(const Operator& op, Args args) {
   any_extension(args, [&](const Extension& extension) {
     extension.check_decomposable(op);
     return false;

@@ -4,19 +4,16 @@
 
 #include <algorithm>
 
-#include "ops/inplace_view.h"
+#include "dispatch/inplace_view.h"
 #include "ops/out_call.h"
 #include "ops/structured.h"
 #include "weft/base/error.h"
+#include "weft/core/value_walk.h"
 
 namespace weft {
 namespace {
 
 thread_local FakeMode* innermost_fake = nullptr;
-
-TensorSpec spec_of(const Tensor& t) {
-  return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())};
-}
 
 Value functional_meta(const Operator& op, Args args) {
   const Function& meta = op.def().meta;
@@ -64,14 +61,6 @@ Value out_meta(const Operator& op, Args args) {
     settle_out(op, args, made.to_tensor(), call.targets[i].to_tensor());
   }
   return call.result();
-}
-
-template <typename F>
-void for_each_tensor(Args args, F f) {
-  for (const Value& value : args) {
-    if (value.is_tensor()) f(value.tensor_ref());
-    else if (value.is_sequence()) for_each_tensor(Args(value.elements()), f);
-  }
 }
 
 bool is_real(const Tensor& t) {
@@ -135,12 +124,9 @@ Value run_meta(const Operator& op, Args args) {
 namespace {
 
 Value with_stand_ins(const Value& value, FakeMode& mode) {
-  if (value.is_tensor() && is_real(value.tensor_ref()))
-    return mode.converter()->convert_constant(value.tensor_ref());
-  if (!value.is_sequence() || !has_real_tensors(Args(&value, 1))) return value;
-  ValueList elements;
-  for (const Value& element : value.elements()) elements.push_back(with_stand_ins(element, mode));
-  return value.is_list() ? Value::list(std::move(elements)) : Value::tuple(std::move(elements));
+  if (!has_real_tensors(Args(&value, 1))) return value;
+  return map_tensors(value,
+                     [&](const Tensor& t) { return is_real(t) ? mode.converter()->convert_constant(t) : t; });
 }
 
 // Where `args` hold the tensor: what `given` has in that place. Null where they do not.
@@ -163,13 +149,10 @@ void mark_fake(const Value& result, Args args) {
 
 // The result with the caller's own tensors where the call gave arguments back.
 Value with_arguments(const Value& result, Args args, Args given) {
-  if (result.is_sequence()) {
-    ValueList elements;
-    for (const Value& element : result.elements()) elements.push_back(with_arguments(element, args, given));
-    return result.is_list() ? Value::list(std::move(elements)) : Value::tuple(std::move(elements));
-  }
-  const Value* own = result.is_tensor() ? find_tensor(result.tensor_ref(), args, given) : nullptr;
-  return own ? *own : result;
+  return map_tensors(result, [&](const Tensor& tensor) {
+    const Value* own = find_tensor(tensor, args, given);
+    return own ? *own : Value(tensor);
+  });
 }
 
 }  // namespace

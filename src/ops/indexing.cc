@@ -37,12 +37,16 @@ struct Selection {
 
 class Selector {
  public:
-  explicit Selector(const Tensor& tensor) : view_(tensor) {}
+  explicit Selector(const Tensor& tensor) : view_(tensor) {
+    require(tensor.defined(), "an undefined tensor has no parts: expected a tensor before the brackets");
+  }
 
   Selection select(std::span<const Index> entries) {
     int64_t given = 0;
     size_t ellipses = 0;
     for (const Index& entry : entries) {
+      if (const Tensor* positions = as<Tensor>(entry))
+        require(positions->defined(), "an undefined tensor is no index: expected positions or a mask");
       given += dims_of(entry);
       ellipses += as<Ellipsis>(entry) != nullptr;
     }
@@ -74,7 +78,7 @@ class Selector {
       add_positions(*positions);
     } else {
       set(unsqueeze(view_, dim_));
-      // A truth value keeps the new dim, or makes it empty.
+      // A bool keeps the new dim, or makes it empty.
       if (const bool* keep = as<bool>(entry)) put_positions(zeros({*keep ? 1 : 0}, kInt64), 1);
       else advance(1);
     }
@@ -91,21 +95,21 @@ class Selector {
   }
   // A mask of several dims is one entry of the list that aten::index takes.
   void put_positions(const Tensor& positions, int64_t dims) {
-    positions_.resize(place_);
+    positions_.resize(position_);
     positions_.push_back(positions);
     has_positions_ = true;
     dim_ += dims;
-    ++place_;
+    ++position_;
   }
   void advance(int64_t dims) {
     dim_ += dims;
-    place_ += static_cast<size_t>(dims);
+    position_ += static_cast<size_t>(dims);
   }
 
   Tensor view_;
   std::vector<Tensor> positions_;
-  int64_t dim_ = 0;   // of the view
-  size_t place_ = 0;  // in the list
+  int64_t dim_ = 0;      // of the view
+  size_t position_ = 0;  // in the list
   bool is_changed_ = false, has_positions_ = false;
 };
 
@@ -130,6 +134,7 @@ Tensor at(const Tensor& tensor, std::span<const Index> entries) {
 }
 
 void put_at(const Tensor& tensor, std::span<const Index> entries, const Tensor& value) {
+  require(value.defined(), "put_at: expected a tensor to write, but it is undefined");
   Selection selection = Selector(tensor).select(entries);
   if (selection.has_positions) index_put_(selection.view, selection.positions, without_leading_ones(value));
   else if (has_known_rank(value) && has_known_rank(selection.view) &&
@@ -144,5 +149,9 @@ void put_at(const Tensor& tensor, std::span<const Index> entries, const Scalar& 
     index_put_(selection.view, selection.positions, full({}, value, tensor.dtype()));
   else fill_(selection.view, value);
 }
+
+Tensor Tensor::operator[](int64_t row) const { return at(*this, row); }
+Tensor Tensor::operator[](const SymInt& row) const { return at(*this, row); }
+Tensor Tensor::operator[](const Tensor& rows) const { return at(*this, rows); }
 
 }  // namespace weft

@@ -2,7 +2,7 @@
 
 #include "ops/support/pointwise.h"
 #include "weft/base/error.h"
-#include "weft/ops/operator.h"
+#include "weft/dispatch/operator.h"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 
 #include "ops/cpu/pointwise.h"
 #include "ops/cpu/reduction.h"
-#include "weft/ops/op_def.h"
+#include "weft/dispatch/op_def.h"
 
 // What a call of an operator computes. Lowering is a function of the call: `gelu(x, "tanh")` is another
 // formula than `gelu(x)`. The typed kernels run what these functions say, and whoever generates code asks the
@@ -105,11 +105,14 @@ struct LowerTrampoline;
 template <auto fn, typename R, typename... A>
 struct LowerTrampoline<fn, R (*)(A...)> {
   static Lowering call(Args args) {
-    invariant(args.size() == sizeof...(A), "{} arguments for a lowering of {}", args.size(), sizeof...(A));
-    return [&]<size_t... i>(std::index_sequence<i...>) {
-      std::tuple<boxing::Unboxed<std::remove_cvref_t<A>>...> unboxed(args[i]...);
-      return Lowering(fn(std::get<i>(unboxed).get()...));
-    }(std::index_sequence_for<A...>{});
+    boxing::check_count(args.size(), sizeof...(A));
+    return lowered(args, std::index_sequence_for<A...>());
+  }
+
+ private:
+  template <size_t... i>
+  static Lowering lowered(Args args, std::index_sequence<i...>) {
+    return Lowering(fn(boxing::Unboxed<std::remove_cvref_t<A>>(args[i]).get()...));
   }
 };
 }  // namespace detail

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "weft/ops/operator.h"
+#include "weft/dispatch/operator.h"
 
 namespace weft {
 

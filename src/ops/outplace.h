@@ -2,12 +2,12 @@
 
 #include <span>
 
-#include "weft/ops/op_def.h"
+#include "weft/dispatch/op_def.h"
 
 namespace weft {
 
 // An in-place operator that only takes the sizes and type of what it writes to, and functional calls that
-// give the same from its arguments: what a recording without writes holds in its place.
+// give the same from its arguments: what a recording without mutation holds instead.
 struct OutplaceRule {
   const OpDef* def;
   Function calls;

@@ -4,7 +4,7 @@
 
 #include "ops/support/pointwise.h"
 #include "weft/base/error.h"
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 #include "weft/ops/operator_value.h"
 
 namespace weft {

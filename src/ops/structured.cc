@@ -7,8 +7,8 @@
 #include "ops/support/type_promotion.h"
 #include "ops/support/view_geometry.h"
 #include "weft/base/error.h"
+#include "weft/dispatch/layers.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/layers.h"
 
 namespace weft {
 
@@ -118,7 +118,7 @@ Extent extent_of(const Tensor& t) {
   return {first, last};
 }
 
-bool same_places(const Tensor& a, const Tensor& b) {
+bool is_same_view(const Tensor& a, const Tensor& b) {
   return a.storage_offset().same_as(b.storage_offset()) && a.dtype() == b.dtype() &&
          same_sizes(a.sizes(), b.sizes()) && same_sizes(a.strides(), b.strides());
 }
@@ -147,7 +147,7 @@ void require_not_both_dense(const Tensor& written, const Tensor& read) {
 }  // namespace
 
 void check_overlap(const Tensor& written, const Tensor& read) {
-  if (written.is_same(read) || !may_overlap(written, read) || same_places(written, read)) return;
+  if (written.is_same(read) || !may_overlap(written, read) || is_same_view(written, read)) return;
   require_not_both_dense(written, read);
 }
 
@@ -203,4 +203,53 @@ void copy_values(const Tensor& target, const Tensor& source) {
                     {sizes.data(), sizes.size()});
 }
 
+namespace structured_detail {
+
+bool TargetWrite::shares_with_operands() const {
+  for (const Tensor* operand : operands_)
+    if (operand->storage() == target_.storage()) return true;
+  return false;
+}
+
+void TargetWrite::check_overlaps() const {
+  for (const Tensor* operand : operands_) check_overlap(target_, *operand);
+}
+
+// Through a temporary where the target has another type or memory that the kernel still reads.
+void TargetWrite::write(FunctionRef<void(const Tensor&)> kernel) const {
+  const bool is_direct = spec_.dtype == target_.dtype() && (aliasing_is_safe_ || !shares_with_operands());
+  if (is_direct) return kernel(target_);
+  Tensor result = allocate(spec_);
+  kernel(result);
+  copy_values(target_, result);
+}
+
+void TargetWrite::inplace(Elements elements, FunctionRef<void(const Tensor&)> kernel) const {
+  check_inplace(spec_, target_);
+  if (elements == Elements::kDistinct) check_no_internal_overlap(target_);
+  check_overlaps();
+  write(kernel);
+}
+
+void TargetWrite::out(OutType type, FunctionRef<void(const Tensor&)> kernel) const {
+  check_no_internal_overlap(target_);
+  check_out_type(type, spec_, target_);
+  if (shares_with_operands() && resizes_out(spec_, target_)) [[unlikely]]
+    return write_resized(kernel);
+  PreparedOut prepared(spec_, target_);
+  check_overlaps();
+  write(kernel);
+}
+
+// A target that must be resized is read to the end before.
+void TargetWrite::write_resized(FunctionRef<void(const Tensor&)> kernel) const {
+  for (const Tensor* operand : operands_)
+    if (aliasing_is_safe_ && operand->is_same(target_)) refuse_resized_operand(spec_, target_);
+  Tensor result = allocate(spec_);
+  kernel(result);
+  PreparedOut prepared(spec_, target_);
+  copy_values(target_, result);
+}
+
+}  // namespace structured_detail
 }  // namespace weft

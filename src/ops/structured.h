@@ -1,6 +1,8 @@
 #pragma once
 
-#include "weft/ops/op_def.h"
+#include "weft/base/function_ref.h"
+#include "weft/base/small_vector.h"
+#include "weft/dispatch/op_def.h"
 
 // Kernels in out-style: a meta function says what the results are, a kernel fills them in. The functional,
 // in-place and out= forms of an operator all come from that pair.
@@ -59,7 +61,7 @@ void check_no_internal_overlap(const Tensor& written);
 void check_apart(const Tensor& written, const Tensor& read);
 // Whether several elements of `tensor` share memory because a stride is 0.
 bool repeats_elements(const Tensor& tensor);
-// Whether `a` and `b` share any memory without being the same elements in the same places.
+// Whether `a` and `b` share any memory without being the same elements at the same offsets.
 bool may_overlap(const Tensor& a, const Tensor& b);
 // Copies values, converting the type; sizes must agree. No layers.
 void copy_values(const Tensor& target, const Tensor& source);
@@ -92,15 +94,37 @@ bool shares_memory(const Tensor& written, const T& argument) {
   return false;
 }
 
-// Whether the argument is, or has among its tensors, the very target.
-template <typename T>
-bool is_operand(const Tensor& target, const T& argument) {
-  if constexpr (std::same_as<T, Tensor>) return argument.is_same(target);
-  if constexpr (std::same_as<T, TensorSpan>)
-    for (const Tensor& tensor : argument)
-      if (tensor.is_same(target)) return true;
-  return false;
-}
+// A result of a kernel that goes into a tensor which is there already. `kernel` fills in the tensor it is
+// given. One function for all operators and argument types. It lives within one expression, as the spec does.
+class TargetWrite {
+ public:
+  template <typename... A>
+  TargetWrite(const TensorSpec& spec, const Tensor& target, bool aliasing_is_safe, const A&... args)
+      : spec_(spec), target_(target), aliasing_is_safe_(aliasing_is_safe) {
+    (note(args), ...);
+  }
+  void inplace(Elements elements, FunctionRef<void(const Tensor&)> kernel) const;
+  void out(OutType type, FunctionRef<void(const Tensor&)> kernel) const;
+
+ private:
+  template <typename T>
+  void note(const T& argument) {
+    if constexpr (std::same_as<T, Tensor>) {
+      if (argument.defined()) operands_.push_back(&argument);
+    } else if constexpr (std::same_as<T, TensorSpan>) {
+      for (const Tensor& tensor : argument) note(tensor);
+    }
+  }
+  bool shares_with_operands() const;
+  void check_overlaps() const;
+  void write(FunctionRef<void(const Tensor&)> kernel) const;
+  void write_resized(FunctionRef<void(const Tensor&)> kernel) const;
+
+  const TensorSpec& spec_;
+  const Tensor& target_;
+  const bool aliasing_is_safe_;
+  SmallVector<const Tensor*, 4> operands_;
+};
 
 template <typename T>
 bool requires_grad(const T& argument) {
@@ -123,41 +147,17 @@ struct Forms<meta, into, aliasing_is_safe, out_type, elements, TensorSpec (*)(A.
     into(args..., out);
     return out;
   }
-  // Writes through a temporary where the target has another type or memory that the kernel still reads.
-  static void write(const TensorSpec& spec, const Tensor& target, A... args) {
-    bool direct = spec.dtype == target.dtype() && (aliasing_is_safe || !(shares_memory(target, args) || ...));
-    if (direct) return into(args..., target);
-    Tensor result = allocate(spec);
-    into(args..., result);
-    copy_values(target, result);
-  }
   static const Tensor& inplace(A... args) {
     const Tensor& self = std::get<0>(std::tie(args...));
-    TensorSpec spec = meta(args...);
-    check_inplace(spec, self);
-    if constexpr (elements == Elements::kDistinct) check_no_internal_overlap(self);
-    (check_against<check_overlap>(self, args), ...);
-    write(spec, self, args...);
+    TargetWrite(meta(args...), self, aliasing_is_safe, args...).inplace(elements, [&](const Tensor& to) {
+      into(args..., to);
+    });
     return self;
   }
   static const Tensor& out(A... args, const Tensor& target) {
-    TensorSpec spec = meta(args...);
-    check_no_internal_overlap(target);
-    check_out_type(out_type, spec, target);
-    if ((shares_memory(target, args) || ...) && resizes_out(spec, target)) [[unlikely]]
-      return resized_operand(spec, args..., target);
-    PreparedOut prepared(spec, target);
-    (check_against<check_overlap>(target, args), ...);
-    write(spec, target, args...);
-    return target;
-  }
-  // A target that must be resized is read to the end before.
-  static const Tensor& resized_operand(const TensorSpec& spec, A... args, const Tensor& target) {
-    if constexpr (aliasing_is_safe)
-      if ((is_operand(target, args) || ...)) refuse_resized_operand(spec, target);
-    Tensor result = functional(args...);
-    PreparedOut prepared(spec, target);
-    copy_values(target, result);
+    TargetWrite(meta(args...), target, aliasing_is_safe, args...).out(out_type, [&](const Tensor& to) {
+      into(args..., to);
+    });
     return target;
   }
   static constexpr KernelSet set() {
@@ -235,9 +235,6 @@ template <auto fn, OutType out_type, typename Signature = decltype(fn)>
 struct Copied;
 template <auto fn, OutType out_type, typename... A>
 struct Copied<fn, out_type, Tensor (*)(A...)> {
-  static TensorSpec spec_of(const Tensor& t) {
-    return {t.dtype(), t.device(), SymInts(t.sizes()), SymInts(t.strides())};
-  }
   static const Tensor& inplace(A... args) {
     const Tensor& self = std::get<0>(std::tie(args...));
     Tensor result = fn(args...);
@@ -270,7 +267,7 @@ struct Copied<fn, out_type, R (*)(A...)> {
   static constexpr KernelSet set() { return {.functional = function<fn>()}; }
 };
 
-// The forms of `Base`, whose out= tensor may not lie in the memory of the first `checked` arguments.
+// The forms of `Base`, whose out= tensor may not alias the first `checked` arguments.
 template <typename Base, size_t checked, typename Signature>
 struct Apart;
 template <typename Base, size_t checked, typename R, typename... A>
@@ -370,7 +367,7 @@ constexpr KernelSet composite_exact() {
 }
 
 // All forms from a meta function and a kernel `void into(args..., const Tensor& out...)`. `aliasing_is_safe`:
-// the kernel may write over an input that it reads in the same place (pointwise ones may).
+// the kernel may write over an input that it reads at the same offset (pointwise ones may).
 template <auto meta, auto into, bool aliasing_is_safe = false, OutType out_type = OutType::kConverted,
           Elements elements = Elements::kDistinct>
 constexpr KernelSet structured() {
@@ -399,7 +396,7 @@ constexpr KernelSet with_inplace(KernelSet set) {
   return set;
 }
 
-// The same where an out= tensor that lies in the memory of one of the first `checked` arguments is refused.
+// The same where an out= tensor that aliases one of the first `checked` arguments is refused.
 template <auto meta, auto into, OutType out_type, size_t checked = 64>
 constexpr KernelSet structured_apart() {
   return structured_detail::Apart<
@@ -412,7 +409,7 @@ template <auto fn, OutType out_type = OutType::kConverted>
 constexpr KernelSet plain() {
   return structured_detail::Copied<+fn, out_type>::set();
 }
-// The same where an out= tensor that lies in the memory of an argument is refused.
+// The same where an out= tensor that aliases an argument is refused.
 template <auto fn, OutType out_type = OutType::kConverted>
 constexpr KernelSet plain_apart() {
   return structured_detail::Apart<structured_detail::Copied<+fn, out_type>, 64, decltype(+fn)>::set();

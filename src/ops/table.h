@@ -1,6 +1,6 @@
 #pragma once
 
-#include "weft/ops/operator.h"
+#include "weft/dispatch/operator.h"
 
 namespace weft::detail {
 
@@ -8,7 +8,7 @@ namespace weft::detail {
 extern const size_t operator_count;
 extern const Operator operator_table[];
 // Operators over functions, which are found by name but have no row in the table: what they do is in the
-// functions. Defined by the layer that has their rules.
+// functions. Defined by the folder that has their rules.
 std::span<const Operator> operators_over_functions();
 // Operators that make nested tensors, likewise without a row: what they give is no plain tensor.
 std::span<const Operator> nested_operators();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "weft/ops/operator.h"
+#include "weft/dispatch/operator.h"
 
 namespace weft::detail {
 

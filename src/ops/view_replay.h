@@ -1,18 +1,18 @@
 #pragma once
 
 #include "weft/core/view_step.h"
-#include "weft/ops/operator.h"
+#include "weft/dispatch/operator.h"
 
 namespace weft {
 
 // The view that `step` and those before it describe, taken of `base`; `base` itself for no step.
 Tensor replay_view(const Ref<ViewStep>& step, const Tensor& base);
 
-// Whether two layouts of the same sizes put every element into the same place.
+// Whether two layouts of the same sizes give every element the same offset.
 bool same_strides(SymIntSpan a, SymIntSpan b, SymIntSpan sizes);
 // The values of `tensor` in memory of these strides; itself where there are gaps or overlaps to reproduce.
 Tensor laid_out_as(const Tensor& tensor, const SymInts& strides);
-// Whether some step depends on how its argument lies in memory.
+// Whether some step depends on the strides of its argument.
 bool reads_strides(const Ref<ViewStep>& step);
 // `base` so that the steps work on it as they did on a base of these strides.
 Tensor laid_out_for(const Ref<ViewStep>& step, const Tensor& base, const SymInts& strides);

@@ -151,7 +151,7 @@ class Inserter {
       if (node.kind() != NodeKind::kPlaceholder) others.push_back(&node);
     if (others.empty()) return false;
     {
-      Graph::InsertScope place = graph_.inserting_before(*others[0]);
+      Graph::InsertScope insertion = graph_.inserting_before(*others[0]);
       for (Node* input : inputs) learn(*input);
       read_and_assert();
     }
@@ -159,7 +159,7 @@ class Inserter {
       if (node->kind() == NodeKind::kOutput || pending_.empty()) break;
       Node* const next = node->next();
       {
-        Graph::InsertScope place = graph_.inserting_after(*node);
+        Graph::InsertScope insertion = graph_.inserting_after(*node);
         learn(*node);
         read_and_assert();
       }

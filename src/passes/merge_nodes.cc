@@ -3,7 +3,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "graph/value_text.h"
+#include "graph/text/value_text.h"
 
 namespace weft {
 

@@ -8,7 +8,7 @@
 namespace weft {
 namespace {
 
-// Arguments by their places; those that are nodes fit anything.
+// Arguments by position; those that are nodes fit anything.
 void check_arguments(const Node& node) {
   const Operator* op = node.target().op();
   if (!op) return;

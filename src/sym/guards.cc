@@ -18,14 +18,14 @@ namespace {
 
 thread_local int implicit_guards_forbidden = 0;
 
-// The place with the calls that led to it. These are still open when the answer turns out to matter: taking
-// them then makes a question that adds nothing cost nothing for its place.
+// The location with its stack trace. The calls are still open when the answer turns out to matter: taking
+// it then makes a question that adds nothing cost nothing for its location.
 Location with_calls(const Location& where) {
-  Location place = where;
-  place.trace = StackTrace::capture();
-  return place;
+  Location location = where;
+  location.trace = StackTrace::capture();
+  return location;
 }
-std::string place_of(const Location& where) { return with_calls(where).to_string(); }
+std::string location_of(const Location& where) { return with_calls(where).to_string(); }
 
 // "u0 (from nonzero(x))": the symbols that `is_meant`.
 template <typename IsMeant>
@@ -58,9 +58,9 @@ bool lacks_hint(const ShapeEnv& env, const Expr* expr) {
     fail(
         "cannot {} at {}: it has no value at the example sizes (division by zero or overflow); check its "
         "divisors first",
-        fmt::format(fmt::runtime(what), text), place_of(where));
+        fmt::format(fmt::runtime(what), text), location_of(where));
   fail("cannot {} at {}: only an example value could tell, and {} has none. Give it one by set_hint, {}",
-       fmt::format(fmt::runtime(what), text), place_of(where), missing,
+       fmt::format(fmt::runtime(what), text), location_of(where), missing,
        fmt::format(fmt::runtime(rest), text));
 }
 
@@ -71,7 +71,7 @@ bool lacks_hint(const ShapeEnv& env, const Expr* expr) {
   fail(
       "cannot decide {} at {}: {} is only known at run time. If it always holds, write check({}) before this "
       "line; if it never does, check({}); to go on without knowing, ask guard_or(..., otherwise)",
-      text, place_of(where), symbols_text(env, condition, is_unbacked), text,
+      text, location_of(where), symbols_text(env, condition, is_unbacked), text,
       sym::logical_not(env.pool(), condition)->to_string());
 }
 
@@ -84,7 +84,7 @@ bool lacks_hint(const ShapeEnv& env, const Expr* expr) {
   fail(
       "cannot turn {} into a number at {}: {} is only known at run time. Keep it a {}, or, if it always has "
       "one value, write check(Eq({}, value)) before this line",
-      text, place_of(where), symbols_text(env, expr, is_unbacked), kind, text);
+      text, location_of(where), symbols_text(env, expr, is_unbacked), kind, text);
 }
 
 void refuse_if_forbidden(const Expr* expr) {
@@ -148,7 +148,7 @@ void ShapeEnv::record(const Expr* condition, std::string_view message, const Loc
     fail(
         "{} is asked at {}, but the sizes of this program are final and it would need the new guard {}; "
         "ask before the capture ends",
-        condition->to_string(), place_of(where), condition->to_string());
+        condition->to_string(), location_of(where), condition->to_string());
   // A condition that was taken from a guard is known, though it does not say so.
   if (const Expr* released = sym::released(*pool_, condition); released != condition) {
     condition = released;
@@ -208,7 +208,7 @@ void ShapeEnv::check(const Expr* condition, std::string_view message, const Loca
   if (answer == false) {
     std::string_view separator = message.empty() ? "" : ": ";
     fail("{}{}{} does not hold at {}; it is required there", message, separator, condition->to_string(),
-         place_of(where));
+         location_of(where));
   }
   if (answer || !options_.record_guards) return;
   if (!value && !simple->has_unbacked() && !lacks_hint(*this, simple)) fail_undecided(*this, simple, where);

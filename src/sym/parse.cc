@@ -118,8 +118,8 @@ class Parser {
     std::string_view rest = text_.substr(at_, 20);
     fail("'{}' is no expression: at {} it has '{}', where {} was expected", text_, at_, rest, expected);
   }
-  [[noreturn]] void refuse_at(size_t place, std::string_view why) const {
-    fail("'{}' is no expression: at {}, {}", text_, place, why);
+  [[noreturn]] void refuse_at(size_t offset, std::string_view why) const {
+    fail("'{}' is no expression: at {}, {}", text_, offset, why);
   }
   void skip_spaces() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
@@ -213,16 +213,16 @@ class Parser {
     const Expr* left = operand(least);
     const Expr* chained = nullptr;  // of a < b < c: a < b
     while (true) {
-      size_t place = at_;
+      size_t offset = at_;
       const Spelling* next = take_operator(least);
       if (!next) break;
       if (next->level < kComparison && chained) left = std::exchange(chained, nullptr);
       const Expr* right = next->op == Operator::kSub ? subtrahend() : expression(next->level + 1);
       if (next->level != kComparison) {
-        left = apply(*next, left, right, place);
+        left = apply(*next, left, right, offset);
         continue;
       }
-      const Expr* compared = apply(*next, left, right, place);
+      const Expr* compared = apply(*next, left, right, offset);
       chained = chained ? logical_and(pool_, std::array{chained, compared}) : compared;
       left = right;
     }
@@ -246,30 +246,30 @@ class Parser {
   // What is added for "- x".
   const Expr* subtrahend() {
     if (take_least()) return pool_.constant(INT64_MIN);
-    size_t place = at_;
-    return negate(expression(kSum + 1), place);
+    size_t offset = at_;
+    return negate(expression(kSum + 1), offset);
   }
 
   const Expr* operand(int least) {
     if (least <= kNotWord && take("not")) {
-      size_t place = at_;
-      return logical_not(pool_, truth(expression(kNotWord), place));
+      size_t offset = at_;
+      return logical_not(pool_, truth(expression(kNotWord), offset));
     }
     if (take("-")) {
       if (take_least()) return pool_.constant(INT64_MIN);
-      size_t place = at_;
+      size_t offset = at_;
       // A product binds closer than its sign; the value is the same.
-      return negate(nested_operand(), place);
+      return negate(nested_operand(), offset);
     }
     if (take("+")) return nested_operand();
     if (take("~")) {
-      size_t place = at_;
-      return logical_not(pool_, truth(nested_operand(), place));
+      size_t offset = at_;
+      return logical_not(pool_, truth(nested_operand(), offset));
     }
     const Expr* base = primary();
-    size_t place = at_;
+    size_t offset = at_;
     if (!take("**")) return base;
-    return power_of(base, nested_operand(), place);
+    return power_of(base, nested_operand(), offset);
   }
   const Expr* nested_operand() {
     if (++depth_ > kMaxParseDepth)
@@ -279,35 +279,35 @@ class Parser {
     return result;
   }
 
-  const Expr* apply(const Spelling& spelling, const Expr* a, const Expr* b, size_t place) {
+  const Expr* apply(const Spelling& spelling, const Expr* a, const Expr* b, size_t offset) {
     switch (spelling.op) {
       case Operator::kOr:
-        return logical_or(pool_, std::array{truth(a, place), truth(b, place)});
+        return logical_or(pool_, std::array{truth(a, offset), truth(b, offset)});
       case Operator::kAnd:
-        return logical_and(pool_, std::array{truth(a, place), truth(b, place)});
+        return logical_and(pool_, std::array{truth(a, offset), truth(b, offset)});
       case Operator::kAdd:
       case Operator::kSub:  // of what is negated
-        return sum_of(a, b, place);
+        return sum_of(a, b, offset);
       case Operator::kMul:
-        return product_of(a, b, place);
+        return product_of(a, b, offset);
       case Operator::kFloorDiv:
-        return floor_div(pool_, integer(a, place), integer(b, place));
+        return floor_div(pool_, integer(a, offset), integer(b, offset));
       case Operator::kMod:
-        return mod(pool_, integer(a, place), integer(b, place));
+        return mod(pool_, integer(a, offset), integer(b, offset));
       case Operator::kDiv:
-        return quotient_of(a, b, place);
+        return quotient_of(a, b, offset);
       case Operator::kLe:
-        return comparison(Kind::kLe, a, b, place);
+        return comparison(Kind::kLe, a, b, offset);
       case Operator::kGe:
-        return comparison(Kind::kLe, b, a, place);
+        return comparison(Kind::kLe, b, a, offset);
       case Operator::kEq:
-        return comparison(Kind::kEq, a, b, place);
+        return comparison(Kind::kEq, a, b, offset);
       case Operator::kNe:
-        return comparison(Kind::kNe, a, b, place);
+        return comparison(Kind::kNe, a, b, offset);
       case Operator::kLt:
-        return comparison(Kind::kLt, a, b, place);
+        return comparison(Kind::kLt, a, b, offset);
       case Operator::kGt:
-        return comparison(Kind::kLt, b, a, place);
+        return comparison(Kind::kLt, b, a, offset);
     }
     __builtin_unreachable();
   }
@@ -322,16 +322,16 @@ class Parser {
       return inner;
     }
     if (at_ < text_.size() && (is_digit(text_[at_]) || text_[at_] == '.')) return number();
-    size_t place = at_;
+    size_t offset = at_;
     std::string_view word = take_word();
     if (word.empty()) refuse("a number, a symbol or '('");
-    if (take("(")) return call(word, place);
+    if (take("(")) return call(word, offset);
     if (word == "True" || word == "true" || word == "False" || word == "false")
       return pool_.boolean(word[0] == 'T' || word[0] == 't');
     if (word == "oo" || word == "inf") return pool_.real(INFINITY);
     if (word == "nan") return pool_.real(NAN);
-    if (word == "int_oo") refuse_at(place, "int_oo stands for a range without end and is no number");
-    return symbol({.name = std::string(word)}, place);
+    if (word == "int_oo") refuse_at(offset, "int_oo stands for a range without end and is no number");
+    return symbol({.name = std::string(word)}, offset);
   }
 
   const Expr* number() {
@@ -352,26 +352,26 @@ class Parser {
     return pool_.real(value);
   }
 
-  const Expr* symbol(const SymbolText& described, size_t place) {
+  const Expr* symbol(const SymbolText& described, size_t offset) {
     const Expr* found = lookup_(described);
-    if (!found) refuse_at(place, fmt::format("there is no symbol {}", described.name));
+    if (!found) refuse_at(offset, fmt::format("there is no symbol {}", described.name));
     return found;
   }
 
-  const Expr* call(std::string_view name, size_t place) {
-    if (name == "Symbol") return symbol_call(place);
+  const Expr* call(std::string_view name, size_t offset) {
+    if (name == "Symbol") return symbol_call(offset);
     if (name == "Integer") return integer_call();
-    if (name == "Float") return float_call(place);
-    if (name == "Rational") return rational_call(place);
-    if (name == "Piecewise") return piecewise(place);
+    if (name == "Float") return float_call(offset);
+    if (name == "Rational") return rational_call(offset);
+    if (name == "Piecewise") return piecewise(offset);
     for (const Entry& entry : kFunctions) {
       if (entry.name != name) continue;
       Args args = arguments();
       if (args.size() < entry.least || args.size() > entry.most)
-        refuse_at(place, fmt::format("{} has {} arguments", name, args.size()));
-      return build(entry.function, args, place);
+        refuse_at(offset, fmt::format("{} has {} arguments", name, args.size()));
+      return build(entry.function, args, offset);
     }
-    refuse_at(place, fmt::format("there is no function {}", name));
+    refuse_at(offset, fmt::format("there is no function {}", name));
   }
 
   Args arguments() {
@@ -383,7 +383,7 @@ class Parser {
     return args;
   }
 
-  const Expr* symbol_call(size_t place) {
+  const Expr* symbol_call(size_t offset) {
     SymbolText described{.name = std::string(take_quoted())};
     while (take(",")) {
       std::string_view assumption = take_word();
@@ -395,7 +395,7 @@ class Parser {
       if (assumption == "integer") described.is_integer = holds;
     }
     expect(")");
-    return symbol(described, place);
+    return symbol(described, offset);
   }
   const Expr* integer_call() {
     const Expr* value =
@@ -403,11 +403,11 @@ class Parser {
     expect(")");
     return value;
   }
-  const Expr* float_call(size_t place) {
+  const Expr* float_call(size_t offset) {
     std::string digits(take_quoted());
     char* end = nullptr;
     double value = std::strtod(digits.c_str(), &end);
-    if (digits.empty() || *end != '\0') refuse_at(place, fmt::format("'{}' is no number", digits));
+    if (digits.empty() || *end != '\0') refuse_at(offset, fmt::format("'{}' is no number", digits));
     if (take(",")) {
       take_word();
       expect("=");
@@ -416,16 +416,16 @@ class Parser {
     expect(")");
     return pool_.real(value);
   }
-  const Expr* rational_call(size_t place) {
+  const Expr* rational_call(size_t offset) {
     Args args = arguments();
     bool are_whole = args.size() == 2 && args[0]->is_constant() && args[1]->is_constant() &&
                      args[0]->type() == Type::kInt && args[1]->type() == Type::kInt && args[1]->value() != 0;
-    if (!are_whole) refuse_at(place, "Rational has two integers");
+    if (!are_whole) refuse_at(offset, "Rational has two integers");
     if (mod(pool_, args[0], args[1])->value() == 0) return floor_div(pool_, args[0], args[1]);
     return int_true_div(pool_, args[0], args[1]);
   }
   // Pairs of a value and its condition, the last of which always holds.
-  const Expr* piecewise(size_t place) {
+  const Expr* piecewise(size_t offset) {
     std::vector<std::pair<const Expr*, const Expr*>> pairs;
     do {
       if (!take("ExprCondPair")) skip_spaces();
@@ -438,113 +438,113 @@ class Parser {
     expect(")");
     const Expr* last = pairs.back().second;
     if (!last->is_constant() || last->value() == 0)
-      refuse_at(place, "the last condition of Piecewise must be True");
-    const Expr* result = integer(pairs.back().first, place);
+      refuse_at(offset, "the last condition of Piecewise must be True");
+    const Expr* result = integer(pairs.back().first, offset);
     for (size_t i = pairs.size() - 1; i-- > 0;)
-      result = where(pool_, pairs[i].second, integer(pairs[i].first, place), result);
+      result = where(pool_, pairs[i].second, integer(pairs[i].first, offset), result);
     return result;
   }
 
   // --- values ------------------------------------------------------------------------------------------
 
-  const Expr* truth(const Expr* e, size_t place) const {
-    if (e->type() != Type::kBool) refuse_at(place, fmt::format("{} is no condition", e->to_string()));
+  const Expr* truth(const Expr* e, size_t offset) const {
+    if (e->type() != Type::kBool) refuse_at(offset, fmt::format("{} is no condition", e->to_string()));
     return e;
   }
-  const Expr* integer(const Expr* e, size_t place) const {
-    if (e->type() != Type::kInt) refuse_at(place, fmt::format("{} is no integer", e->to_string()));
+  const Expr* integer(const Expr* e, size_t offset) const {
+    if (e->type() != Type::kInt) refuse_at(offset, fmt::format("{} is no integer", e->to_string()));
     return e;
   }
-  const Expr* real(const Expr* e, size_t place) {
-    if (e->type() == Type::kBool) refuse_at(place, fmt::format("{} is no number", e->to_string()));
+  const Expr* real(const Expr* e, size_t offset) {
+    if (e->type() == Type::kBool) refuse_at(offset, fmt::format("{} is no number", e->to_string()));
     return e->type() == Type::kFloat ? e : to_float(pool_, e);
   }
   static bool is_real(const Expr* a, const Expr* b) {
     return a->type() == Type::kFloat || b->type() == Type::kFloat;
   }
 
-  const Expr* negate(const Expr* e, size_t place) {
-    if (e->type() != Type::kFloat) return subtract(pool_, pool_.constant(0), integer(e, place));
+  const Expr* negate(const Expr* e, size_t offset) {
+    if (e->type() != Type::kFloat) return subtract(pool_, pool_.constant(0), integer(e, offset));
     if (e->is_constant()) return pool_.real(-e->float_value());
     return float_op(pool_, Kind::kFloatMul, e, pool_.real(-1.0));
   }
-  const Expr* sum_of(const Expr* a, const Expr* b, size_t place) {
-    if (is_real(a, b)) return float_op(pool_, Kind::kFloatAdd, real(a, place), real(b, place));
-    return add(pool_, integer(a, place), integer(b, place));
+  const Expr* sum_of(const Expr* a, const Expr* b, size_t offset) {
+    if (is_real(a, b)) return float_op(pool_, Kind::kFloatAdd, real(a, offset), real(b, offset));
+    return add(pool_, integer(a, offset), integer(b, offset));
   }
-  const Expr* product_of(const Expr* a, const Expr* b, size_t place) {
-    if (is_real(a, b)) return float_op(pool_, Kind::kFloatMul, real(a, place), real(b, place));
-    return multiply(pool_, integer(a, place), integer(b, place));
+  const Expr* product_of(const Expr* a, const Expr* b, size_t offset) {
+    if (is_real(a, b)) return float_op(pool_, Kind::kFloatMul, real(a, offset), real(b, offset));
+    return multiply(pool_, integer(a, offset), integer(b, offset));
   }
-  const Expr* quotient_of(const Expr* a, const Expr* b, size_t place) {
-    if (is_real(a, b)) return float_op(pool_, Kind::kFloatTrueDiv, real(a, place), real(b, place));
-    return int_true_div(pool_, integer(a, place), integer(b, place));
+  const Expr* quotient_of(const Expr* a, const Expr* b, size_t offset) {
+    if (is_real(a, b)) return float_op(pool_, Kind::kFloatTrueDiv, real(a, offset), real(b, offset));
+    return int_true_div(pool_, integer(a, offset), integer(b, offset));
   }
-  const Expr* power_of(const Expr* base, const Expr* exponent, size_t place) {
+  const Expr* power_of(const Expr* base, const Expr* exponent, size_t offset) {
     if (is_real(base, exponent))
-      return float_op(pool_, Kind::kFloatPow, real(base, place), real(exponent, place));
-    return power(pool_, integer(base, place), integer(exponent, place));
+      return float_op(pool_, Kind::kFloatPow, real(base, offset), real(exponent, offset));
+    return power(pool_, integer(base, offset), integer(exponent, offset));
   }
-  const Expr* comparison(Kind kind, const Expr* a, const Expr* b, size_t place) {
-    if (is_real(a, b)) return float_compare(pool_, kind, real(a, place), real(b, place));
-    return compare(pool_, kind, integer(a, place), integer(b, place));
+  const Expr* comparison(Kind kind, const Expr* a, const Expr* b, size_t offset) {
+    if (is_real(a, b)) return float_compare(pool_, kind, real(a, offset), real(b, offset));
+    return compare(pool_, kind, integer(a, offset), integer(b, offset));
   }
-  const Expr* extremum(const Args& args, bool is_max, size_t place) {
+  const Expr* extremum(const Args& args, bool is_max, size_t offset) {
     bool any_real = false;
     for (const Expr* arg : args) any_real |= arg->type() == Type::kFloat;
     if (!any_real) {
-      for (const Expr* arg : args) integer(arg, place);
+      for (const Expr* arg : args) integer(arg, offset);
       return is_max ? maximum(pool_, args) : minimum(pool_, args);
     }
-    const Expr* result = real(args[0], place);
+    const Expr* result = real(args[0], offset);
     for (size_t i = 1; i < args.size(); ++i)
-      result = float_op(pool_, is_max ? Kind::kFloatMax : Kind::kFloatMin, result, real(args[i], place));
+      result = float_op(pool_, is_max ? Kind::kFloatMax : Kind::kFloatMin, result, real(args[i], offset));
     return result;
   }
   const Expr* rounded(Kind kind, const Expr* a) {
     return a->type() == Type::kInt ? a : to_integer(pool_, kind, a);
   }
   template <typename Combine>
-  const Expr* folded(const Args& args, size_t place, Combine combine) {
+  const Expr* folded(const Args& args, size_t offset, Combine combine) {
     const Expr* result = args[0];
-    for (size_t i = 1; i < args.size(); ++i) result = (this->*combine)(result, args[i], place);
+    for (size_t i = 1; i < args.size(); ++i) result = (this->*combine)(result, args[i], offset);
     return result;
   }
 
-  const Expr* build(Function function, const Args& args, size_t place) {
-    auto whole = [&](size_t i) { return integer(args[i], place); };
+  const Expr* build(Function function, const Args& args, size_t offset) {
+    auto whole = [&](size_t i) { return integer(args[i], offset); };
     switch (function) {
       case Function::kAdd:
-        return folded(args, place, &Parser::sum_of);
+        return folded(args, offset, &Parser::sum_of);
       case Function::kMul:
-        return folded(args, place, &Parser::product_of);
+        return folded(args, offset, &Parser::product_of);
       case Function::kPow:
-        return power_of(args[0], args[1], place);
+        return power_of(args[0], args[1], offset);
       case Function::kMin:
       case Function::kMax:
-        return extremum(args, function == Function::kMax, place);
+        return extremum(args, function == Function::kMax, offset);
       case Function::kAnd:
       case Function::kOr:
-        for (const Expr* arg : args) truth(arg, place);
+        for (const Expr* arg : args) truth(arg, offset);
         return function == Function::kAnd ? logical_and(pool_, args) : logical_or(pool_, args);
       case Function::kNot:
-        return logical_not(pool_, truth(args[0], place));
+        return logical_not(pool_, truth(args[0], offset));
       case Function::kFloorDiv:
         return floor_div(pool_, whole(0), whole(1));
       case Function::kCeilDiv:
-        return negate(floor_div(pool_, negate(whole(0), place), whole(1)), place);
+        return negate(floor_div(pool_, negate(whole(0), offset), whole(1)), offset);
       case Function::kMod:
         return mod(pool_, whole(0), whole(1));
       case Function::kModularIndexing:
         return mod(pool_, floor_div(pool_, whole(0), whole(1)), whole(2));
       case Function::kWhere:
-        return where(pool_, truth(args[0], place), whole(1), whole(2));
+        return where(pool_, truth(args[0], offset), whole(1), whole(2));
       case Function::kTrueDiv:
-        return quotient_of(args[0], args[1], place);
+        return quotient_of(args[0], args[1], offset);
       case Function::kToFloat:
-        return real(args[0], place);
+        return real(args[0], offset);
       case Function::kSqrt:
-        return float_sqrt(pool_, real(args[0], place));
+        return float_sqrt(pool_, real(args[0], offset));
       case Function::kIdentity:
         return args[0];
       case Function::kFloor:
@@ -556,17 +556,17 @@ class Parser {
       case Function::kRound:
         return rounded(Kind::kRoundToInt, args[0]);
       case Function::kEq:
-        return comparison(Kind::kEq, args[0], args[1], place);
+        return comparison(Kind::kEq, args[0], args[1], offset);
       case Function::kNe:
-        return comparison(Kind::kNe, args[0], args[1], place);
+        return comparison(Kind::kNe, args[0], args[1], offset);
       case Function::kLt:
-        return comparison(Kind::kLt, args[0], args[1], place);
+        return comparison(Kind::kLt, args[0], args[1], offset);
       case Function::kLe:
-        return comparison(Kind::kLe, args[0], args[1], place);
+        return comparison(Kind::kLe, args[0], args[1], offset);
       case Function::kGt:
-        return comparison(Kind::kLt, args[1], args[0], place);
+        return comparison(Kind::kLt, args[1], args[0], offset);
       case Function::kGe:
-        return comparison(Kind::kLe, args[1], args[0], place);
+        return comparison(Kind::kLe, args[1], args[0], offset);
     }
     __builtin_unreachable();
   }

@@ -28,8 +28,8 @@ enum class Style : uint8_t {
   kGuard,  // Python, with symbols by their sources
 };
 
-// The first place among the arguments that has the value; else the name.
-std::string place_of(const Expr* symbol) {
+// The first argument source that has the value; else the name.
+std::string source_of(const Expr* symbol) {
   if (const Symbol* live = symbol->env()->symbol_of(symbol))
     for (const Source& source : live->sources)
       if (source.is_argument()) return source.guard_text();
@@ -134,7 +134,7 @@ class Printer {
       case Kind::kConstant:
         return {text(constant_text(e))};
       case Kind::kSymbol:
-        return {text(is_guard() ? place_of(e) : symbol_name(e))};
+        return {text(is_guard() ? source_of(e) : symbol_name(e))};
       case Kind::kAdd:
         return spell_sum(order_.parts(e));
       case Kind::kMul:

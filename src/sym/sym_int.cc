@@ -110,6 +110,12 @@ SymInt SymInt::from_expr(const Expr* expr) {
   return result;
 }
 
+int64_t SymInt::constant_value() const {
+  const std::optional<int64_t> constant = symbolic_constant();
+  invariant(constant.has_value(), "{} depends on symbols, but is read as an integer", to_string());
+  return *constant;
+}
+
 std::optional<int64_t> SymInt::symbolic_constant() const {
   return env() ? env()->constant_value(expr()) : expr()->value();
 }

@@ -142,8 +142,8 @@ TEST(Saved, AWriteCopiesOnlyWhatAGradientReads) {
   }
 }
 
-// Of a matrix product, as in PyTorch: the gradient lies in memory as the factor does.
-TEST(Gradients, OfTransposedFactorsAreTransposed) {
+// Of a matmul, as in PyTorch: the gradient has the operand's layout.
+TEST(Gradients, OfTransposedOperandsAreTransposed) {
   using Strides = std::vector<int64_t>;
   auto strides = [](const Tensor& t) { return Strides(t.plain_strides().begin(), t.plain_strides().end()); };
   Tensor x = ramp({4, 3}).set_requires_grad(), weight = ramp({5, 3}).set_requires_grad(),
@@ -338,7 +338,7 @@ TEST(Gradcheck, AgreesAndFindsAWrongDerivative) {
   EXPECT_ERROR(autograd::gradcheck(wrong, {x}), "but finite differences give");
 }
 
-// The gradient of a base may lie in memory otherwise than the base: expanded, or row-major where the base is
+// The gradient of a base may have another layout than the base: expanded, or row-major where the base is
 // not.
 TEST(ViewsAndWrites, GradientsOfAnyLayoutGoThroughViews) {
   Tensor x = ramp({3, 2}).set_requires_grad();

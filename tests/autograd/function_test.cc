@@ -8,10 +8,10 @@
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
 #include "weft/autograd/gradcheck.h"
+#include "weft/dispatch/mode.h"
+#include "weft/dispatch/recorder.h"
 #include "weft/func/func.h"
 #include "weft/ops/autocast.h"
-#include "weft/ops/mode.h"
-#include "weft/ops/recorder.h"
 
 namespace weft {
 namespace {

@@ -3,7 +3,7 @@
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 
 namespace weft {
 namespace {

@@ -168,13 +168,13 @@ TEST(InplaceCalls, OnAViewMadeWithoutGradientsAreRefused) {
   EXPECT_TRUE(v.is_leaf());
   EXPECT_ERROR(v.mul_(5),
                "A view was created in no_grad mode and is being modified inplace with grad mode enabled");
-  expect_equal(y.detach(), full({3}, 2));
+  expect_equal(y.detach(), full({3}, 2.0));
   EXPECT_ERROR(v.view({3}).mul_(5), "A view was created in no_grad mode");
   {
     NoGrad no_grad;
     v.mul_(5);
   }
-  expect_equal(y.detach(), full({3}, 10));
+  expect_equal(y.detach(), full({3}, 10.0));
   // A view that was there before its base required a gradient.
   Tensor base = ones({3}), early = base.view({3});
   base.set_requires_grad();
@@ -187,7 +187,7 @@ TEST(Backward, RunsTwiceWhereNothingWasSaved) {
   Tensor x = ones({2, 2}).set_requires_grad(), y = (x + 1).view({4}).neg();
   y.sum().backward();
   y.sum().backward();
-  expect_equal(x.grad(), full({2, 2}, -2));
+  expect_equal(x.grad(), full({2, 2}, -2.0));
   Tensor z = x * x;
   z.sum().backward();
   EXPECT_ERROR(z.sum().backward(), "Trying to backward through the graph a second time");
@@ -198,7 +198,7 @@ TEST(RetainGrad, AddsUpAndFollowsTheValue) {
   autograd::retain_grad(y);
   (y * 3).sum().backward({}, true);
   (y * 3).sum().backward({}, true);
-  expect_equal(y.grad(), full({2}, 6));
+  expect_equal(y.grad(), full({2}, 6.0));
   Tensor z = x + 1;
   autograd::retain_grad(z);
   z.mul_(5);
@@ -246,6 +246,33 @@ TEST(DetachInPlace, IsNoWrite) {
   y.detach_();
   EXPECT_EQ(y.version(), before);
   EXPECT_FALSE(y.requires_grad());
+}
+
+// What such operators save is their own result, a part of the base by then.
+TEST(InPlaceOnAView, HasASecondDerivative) {
+  auto twice = [](auto write, auto plain) {
+    Tensor x = full({3}, 0.7, kFloat64).set_requires_grad();
+    auto second = [&](auto f) {
+      Tensor first = autograd::grad({f(x)}, {x}, {}, {.create_graph = true})[0];
+      return autograd::grad({(first * first).sum()}, {x})[0];
+    };
+    auto with_write = [&](const Tensor& t) {
+      Tensor base = t * 2;
+      write(base.slice(0, 0, 2));
+      return (base * base).sum();
+    };
+    auto without = [&](const Tensor& t) {
+      Tensor base = t * 2;
+      Tensor whole = cat({plain(base.slice(0, 0, 2)), base.slice(0, 2, 3)});
+      return (whole * whole).sum();
+    };
+    EXPECT_TRUE(testing::close(second(with_write), second(without)));
+  };
+  twice([](const Tensor& t) { t.sigmoid_(); }, [](const Tensor& t) { return t.sigmoid(); });
+  twice([](const Tensor& t) { t.tanh_(); }, [](const Tensor& t) { return t.tanh(); });
+  twice([](const Tensor& t) { t.exp_(); }, [](const Tensor& t) { return t.exp(); });
+  twice([](const Tensor& t) { t.sqrt_(); }, [](const Tensor& t) { return t.sqrt(); });
+  twice([](const Tensor& t) { t.relu_(); }, [](const Tensor& t) { return t.relu(); });
 }
 
 }  // namespace

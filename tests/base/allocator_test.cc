@@ -176,9 +176,9 @@ TEST(Allocator, LateThreadLocalDestructorsMayFree) {
 }
 
 TEST(Allocator, ManyThreadsExchangeBlocks) {
-  constexpr int kThreads = 4, kPlaces = 64, kRounds = 5000;
+  constexpr int kThreads = 4, kSlots = 64, kRounds = 5000;
   size_t before = allocator_stats().bytes_in_use;
-  std::atomic<Block*> places[kPlaces] = {};
+  std::atomic<Block*> slots[kSlots] = {};
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
@@ -187,7 +187,7 @@ TEST(Allocator, ManyThreadsExchangeBlocks) {
         size_t bytes = sizeof(Block) + random() % (i % 100 == 0 ? 150'000 : 5000);
         auto* block = static_cast<Block*>(allocate(bytes));
         *block = {block, bytes};
-        if (Block* old = places[random() % kPlaces].exchange(block)) {
+        if (Block* old = slots[random() % kSlots].exchange(block)) {
           EXPECT_EQ(old->data, old);
           deallocate(old, old->bytes);
         }
@@ -197,8 +197,8 @@ TEST(Allocator, ManyThreadsExchangeBlocks) {
       }
     });
   for (std::thread& thread : threads) thread.join();
-  for (auto& place : places)
-    if (Block* block = place.load()) deallocate(block, block->bytes);
+  for (auto& slot : slots)
+    if (Block* block = slot.load()) deallocate(block, block->bytes);
   EXPECT_EQ(allocator_stats().bytes_in_use, before);
 }
 

@@ -11,7 +11,8 @@ TEST(Error, KindsAndClasses) {
   EXPECT_ERROR_TYPE(UserError, require(false, "dim {} of {}", 3, 2), "dim 3 of 2");
   EXPECT_ERROR_TYPE(UnsupportedError, unsupported("no {} here", "fft"), "no fft here");
   EXPECT_ERROR_TYPE(InternalError, invariant(false, "broken"), "broken");
-  EXPECT_ERROR_TYPE(UserError, throw FormatError("bad"), "bad") << "a format error is the user's";
+  EXPECT_ERROR_TYPE(UserError, throw FormatError("a bad file"), "a bad file")
+      << "a format error is the user's";
   EXPECT_NO_THROW(require(true, "never"));
   EXPECT_NO_THROW(invariant(true, "never"));
 }
@@ -89,16 +90,19 @@ TEST(Error, AScopeOwnsWhatDescribesIt) {
 TEST(ExpectError, SaysWhatCameInstead) {
   auto words = [](::testing::AssertionResult result) { return std::string(result.message()); };
   using testing::throws_error;
-  EXPECT_NE(words(throws_error<Error>([] {}, "x")).find("came none"), std::string::npos);
-  EXPECT_NE(words(throws_error<Error>([] { fail("other"); }, "x")).find("came words: other"),
+  EXPECT_NE(words(throws_error<Error>([] {}, "the words")).find("came none"), std::string::npos);
+  EXPECT_NE(words(throws_error<Error>([] { fail("other"); }, "the words")).find("came words: other"),
             std::string::npos);
-  EXPECT_NE(
-      words(throws_error<Error>([] { throw std::runtime_error("std"); }, "x")).find("another exception: std"),
-      std::string::npos);
-  EXPECT_NE(words(throws_error<FormatError>([] { fail("x"); }, "x")).find("another class"),
+  EXPECT_NE(words(throws_error<Error>([] { throw std::runtime_error("std"); }, "the words"))
+                .find("another exception: std"),
+            std::string::npos);
+  EXPECT_NE(words(throws_error<FormatError>([] { fail("the words"); }, "the words")).find("another class"),
             std::string::npos);
   ErrorKind unsupported_kind = ErrorKind::kUnsupported;
-  EXPECT_NE(words(throws_error<Error>([] { fail("x"); }, "x", &unsupported_kind)).find("came a user error"),
+  EXPECT_NE(words(throws_error<Error>([] { fail("the words"); }, "the words", &unsupported_kind))
+                .find("came a user error"),
+            std::string::npos);
+  EXPECT_NE(words(throws_error<Error>([] { fail("xyz"); }, "xyz")).find("says too little"),
             std::string::npos);
 }
 

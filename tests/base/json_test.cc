@@ -120,7 +120,7 @@ TEST(Json, PrettyTextIsIndented) {
   EXPECT_EQ(value.to_text(), R"({"a":[1,2],"b":{},"c":[]})");
 }
 
-TEST(Json, RefusesBadTextWithItsPlace) {
+TEST(Json, RefusesBadTextWithLineAndColumn) {
   struct Case {
     const char *text, *words;
   };

@@ -112,6 +112,8 @@ TEST_P(Parallel, TheFirstFailureInIndexOrderReachesTheCaller) {
   }
 }
 
+// A thread that fails in a share leaves it, so each runs one block of each share at the most, however the
+// system schedules them.
 TEST_P(Parallel, AFailureStopsTheRestEarly) {
   std::atomic<int64_t> ran{0};
   EXPECT_THROW(parallel_for(0, 1'000'000, 1,
@@ -120,7 +122,7 @@ TEST_P(Parallel, AFailureStopsTheRestEarly) {
                               throw std::runtime_error("stop");
                             }),
                std::runtime_error);
-  EXPECT_LE(ran.load(), GetParam());
+  EXPECT_LE(ran.load(), int64_t{GetParam()} * GetParam());
 }
 
 TEST_P(Parallel, ThePoolWorksAfterAFailure) {

@@ -133,17 +133,17 @@ TEST(StackTrace, HasTheFunctionOnlyWhereThereIsNoDebugInformation) {
 TEST(DebugInfo, NamesExportedFunctionsWithoutALibraryThatReadsIt) {
   const detail::Code code = detail::find_exported_code(reinterpret_cast<const void*>(&getpid));
   EXPECT_THAT(code.module, HasSubstr("libc.so"));
-  ASSERT_EQ(code.places.size(), 1u);
-  EXPECT_THAT(code.places[0].symbol, EndsWith("getpid"));
-  EXPECT_EQ(code.places[0].line, 0u);
+  ASSERT_EQ(code.locations.size(), 1u);
+  EXPECT_THAT(code.locations[0].symbol, EndsWith("getpid"));
+  EXPECT_EQ(code.locations[0].line, 0u);
   int no_code = 0;
-  EXPECT_TRUE(detail::find_exported_code(&no_code).places.empty());
+  EXPECT_TRUE(detail::find_exported_code(&no_code).locations.empty());
 }
 
 TEST(DebugInfo, KnowsNothingOfWhatIsNoCode) {
   int no_code = 0;
-  EXPECT_TRUE(detail::find_code(nullptr).places.empty());
-  EXPECT_TRUE(detail::find_code(&no_code).places.empty());
+  EXPECT_TRUE(detail::find_code(nullptr).locations.empty());
+  EXPECT_TRUE(detail::find_code(&no_code).locations.empty());
 }
 
 TEST(StackTrace, WorksOnEveryThread) {

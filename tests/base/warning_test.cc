@@ -40,7 +40,7 @@ TEST(Warning, NamesTheLineThatWarned) {
   EXPECT_THAT(warning.where.function, HasSubstr("NamesTheLineThatWarned"));
 }
 
-TEST(Warning, MayBeAboutAnotherPlace) {
+TEST(Warning, MayBeAboutAnotherLocation) {
   WarningCapture capture;
   SourceFrame where;
   warn_at(where, WarningKind::kDeprecated, "use {}", "g");

@@ -9,12 +9,12 @@
 #include "weft/capture/make_graph.h"
 #include "weft/capture/trace.h"
 #include "weft/core/from_data.h"
+#include "weft/dispatch/recorder.h"
 #include "weft/func/control_flow.h"
 #include "weft/func/functionalize.h"
 #include "weft/graph/text.h"
 #include "weft/ops/autocast.h"
 #include "weft/ops/fake.h"
-#include "weft/ops/recorder.h"
 
 namespace weft {
 namespace {

@@ -219,10 +219,10 @@ TEST(WhileLoop, RunsUntilItsConditionFails) {
     return from_value<std::tuple<Tensor, Tensor>>(func::while_loop(more, body, {i, x}));
   };
   Tensor start = scalar_tensor(0, kInt64), x = ones({2});
-  expect_equal(std::get<1>(f(start, x)), full({2}, 16));
+  expect_equal(std::get<1>(f(start, x)), full({2}, 16.0));
   for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake}) {
     GraphModule g = make_graph(f, {.mode = mode})(start, x);
-    expect_equal(g.call({scalar_tensor(2, kInt64), x}).elements()[1].to_tensor(), full({2}, 4));
+    expect_equal(g.call({scalar_tensor(2, kInt64), x}).elements()[1].to_tensor(), full({2}, 4.0));
   }
 }
 

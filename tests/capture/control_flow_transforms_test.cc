@@ -7,6 +7,7 @@
 #include "weft/autograd/autograd.h"
 #include "weft/autograd/gradcheck.h"
 #include "weft/capture/make_graph.h"
+#include "weft/core/value_walk.h"
 #include "weft/func/control_flow.h"
 #include "weft/func/functionalize.h"
 
@@ -20,13 +21,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 Tensor normal(SymIntSpan sizes) { return randn(sizes, kFloat64); }
-
-Tensors tensors_in(const Value& value) {
-  if (value.is_tensor()) return {value.to_tensor()};
-  Tensors all;
-  for (const Value& element : value.elements()) all.push_back(element.to_tensor());
-  return all;
-}
 
 void expect_close(const Tensors& a, const Tensors& b) {
   ASSERT_EQ(a.size(), b.size());
@@ -168,7 +162,7 @@ TEST(ScanGradient, CarriesMustBeTensors) {
 
 // --- while_loop ------------------------------------------------------------------------------------------
 
-// Doubles and shifts until the sum is large: the number of rounds depends on x.
+// Doubles and shifts until the sum is large: the trip count depends on x.
 Tensor while_loss(const Tensor& x, const Tensor& w) {
   auto more = make_callable([](const Tensor&, const Tensor& y) { return y.abs().sum() < 50; });
   auto body = make_callable(
@@ -189,7 +183,7 @@ TEST(WhileGradient, CountsRoundsAndGoesBack) {
   std::vector<Tensor> starts;
   for (double start : {1., 0.01, 30., 100.}) starts.push_back(full({2}, start, kFloat64));  // 100: no round
   for (const Tensor& start : starts) expect_close(gradient(Tensors{start, w}), plain(Tensors{start, w}));
-  // One capture holds for any number of rounds.
+  // One capture holds for any trip count.
   for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kSymbolic}) {
     GraphModule g = make_graph(gradient, {.mode = mode})(starts[0], w);
     EXPECT_EQ(nodes_of(g, kStackedTarget), 1);

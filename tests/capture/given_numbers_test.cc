@@ -7,6 +7,7 @@
 #include "support/tensors.h"
 #include "weft/capture/make_graph.h"
 #include "weft/capture/symbolic_trace.h"
+#include "weft/core/value_walk.h"
 #include "weft/func/control_flow.h"
 #include "weft/func/func.h"
 #include "weft/graph/interpreter.h"
@@ -27,12 +28,6 @@ std::vector<Tensor> many_draws(const Tensor& x) {
   return {dropped, noise, coins, normal};
 }
 
-std::vector<Tensor> tensors_in(const Value& result) {
-  if (result.is_tensor()) return {result.to_tensor()};
-  std::vector<Tensor> tensors;
-  for (const Value& element : result.elements()) tensors.push_back(element.to_tensor());
-  return tensors;
-}
 void expect_same_tensors(const Value& a, const Value& b) {
   const std::vector<Tensor> left = tensors_in(a), right = tensors_in(b);
   ASSERT_EQ(left.size(), right.size());
@@ -317,7 +312,7 @@ TEST(GivenNumbers, AreRefusedWhereOffsetsCannotBeTold) {
                "the inputs do not tell the offset ");
   // A graph that draws nothing runs on anything.
   GraphModule quiet = make_graph([](const Tensor& x) { return x + 1; })(ones({4}));
-  expect_equal(quiet.run({ones({9})}, {.random = RandomStream{1, 2}}).value.to_tensor(), full({9}, 2));
+  expect_equal(quiet.run({ones({9})}, {.random = RandomStream{1, 2}}).value.to_tensor(), full({9}, 2.0));
 }
 
 TEST(GivenNumbers, AFakeModeThatCallsDoNotMeetIsNone) {

@@ -8,12 +8,12 @@
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
 #include "weft/core/from_data.h"
+#include "weft/dispatch/layers.h"
 #include "weft/func/control_flow.h"
 #include "weft/func/functionalize.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/text.h"
 #include "weft/nn/layers.h"
-#include "weft/ops/layers.h"
 #include "weft/sym/text.h"
 
 namespace weft {
@@ -193,7 +193,7 @@ TEST(MakeGraph, KeepsInPlaceWritesAndTheirOrder) {
 TEST(MakeGraph, SameTensorTwiceIsTwoInputs) {
   Tensor x = randn({3});
   GraphModule g = make_graph([](const Tensor& a, const Tensor& b) { return a - b; })(x, x);
-  expect_equal(g(full({3}, 5), ones({3})), full({3}, 4));
+  expect_equal(g(full({3}, 5), ones({3})), full({3}, 4.0));
 }
 
 TEST(MakeGraph, SeveralResultsAreItems) {

@@ -41,18 +41,18 @@ std::vector<const Node*> calls_of(const Graph& graph, std::string_view op) {
 TEST(ModulesOfNodes, OfACaptureAreThoseThatRan) {
   for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic}) {
     GraphModule g = make_graph(Twice(), {.mode = mode})(randn({3, 4}));
-    auto products = calls_of(g.graph(), "addmm"), halves = calls_of(g.graph(), "div");
-    ASSERT_EQ(products.size(), 2u);
+    auto linears = calls_of(g.graph(), "addmm"), halves = calls_of(g.graph(), "div");
+    ASSERT_EQ(linears.size(), 2u);
     ASSERT_EQ(halves.size(), 2u);
     for (int i : {0, 1}) {
-      EXPECT_EQ(modules_of(*products[i]), ":Twice half:Half half.fc:Linear");
+      EXPECT_EQ(modules_of(*linears[i]), ":Twice half:Half half.fc:Linear");
       EXPECT_EQ(modules_of(*halves[i]), ":Twice half:Half");
     }
     EXPECT_EQ(modules_of(*g.graph().find("sin")), ":Twice");
     EXPECT_EQ(modules_of(*g.graph().output_node()), "");
     // Two calls of one module are told apart; the nodes of one share what they note.
-    const ModuleStack &first = products[0]->meta_or_null()->modules,
-                      &second = products[1]->meta_or_null()->modules;
+    const ModuleStack &first = linears[0]->meta_or_null()->modules,
+                      &second = linears[1]->meta_or_null()->modules;
     EXPECT_NE(first, second);
     EXPECT_EQ(first[0], second[0]);
     EXPECT_NE(first[1].call, second[1].call);

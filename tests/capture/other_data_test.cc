@@ -23,8 +23,8 @@ Tensor other_data(const Tensor& t) {
   if (!t.defined() || extension_of(t) || (t.flags() & tensor_flag::kWrappedNumber)) return t;
   NoGrad off;
   Tensor other = t.clone();
-  Tensor turned = t.resolve_conj().resolve_neg().reshape({-1}).flip({0}).reshape(t.sizes());
-  other.copy_(is_floating(t.dtype()) || is_complex(t.dtype()) ? turned * 0.75 : turned);
+  Tensor flipped = t.resolve_conj().resolve_neg().reshape({-1}).flip({0}).reshape(t.sizes());
+  other.copy_(is_floating(t.dtype()) || is_complex(t.dtype()) ? flipped * 0.75 : flipped);
   return other;
 }
 

@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 const Operator& mm_operator() { return operator_named("aten::mm"); }
 
-Tensor product(const Tensor& a, const Tensor& b) { return func::out_dtype(mm_operator(), kInt32, a, b); }
+Tensor int8_mm(const Tensor& a, const Tensor& b) { return func::out_dtype(mm_operator(), kInt32, a, b); }
 
 Tensor bytes(std::initializer_list<int8_t> values, int64_t columns) {
   return from_data(std::vector<int8_t>(values)).reshape({-1, columns});
@@ -32,7 +32,7 @@ Tensor bytes(std::initializer_list<int8_t> values, int64_t columns) {
 TEST(OutDtype, ComputesInTheWiderType) {
   // 127 * 127 does not fit into int8.
   Tensor a = bytes({127, -128, 3, 4}, 2), b = bytes({127, 1, 2, -128}, 2);
-  Tensor result = product(a, b);
+  Tensor result = int8_mm(a, b);
   EXPECT_EQ(result.dtype(), kInt32);
   expect_equal(result, mm(a.to(kInt32), b.to(kInt32)));
   const Operator& mul_tensor = operator_named("aten::mul.Tensor");
@@ -62,7 +62,7 @@ TEST(OutDtype, IsOneNode) {
   Tensor a = bytes({1, 2, 3, 4, 5, 6}, 3), b = bytes({1, 2, 3, 4, 5, 127}, 2);
   for (bool pre_dispatch : {false, true})
     for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic}) {
-      GraphModule g = make_graph(product, {.mode = mode, .pre_dispatch = pre_dispatch})(a, b);
+      GraphModule g = make_graph(int8_mm, {.mode = mode, .pre_dispatch = pre_dispatch})(a, b);
       EXPECT_EQ(g.code(), R"(
 
 
@@ -73,19 +73,19 @@ def forward(self, arg0_1, arg1_1):
       EXPECT_THAT(g.graph().to_string(),
                   HasSubstr("call_function[target=torch.ops.higher_order.out_dtype](args = (aten.mm.default, "
                             "torch.int32, %arg0_1, %arg1_1), kwargs = {})"));
-      expect_equal(g(a, b), product(a, b));
+      expect_equal(g(a, b), int8_mm(a, b));
     }
-  GraphModule symbolic = make_graph(product, {.mode = CaptureMode::kSymbolic})(a, b);
-  expect_equal(symbolic(b, a), product(b, a));
+  GraphModule symbolic = make_graph(int8_mm, {.mode = CaptureMode::kSymbolic})(a, b);
+  expect_equal(symbolic(b, a), int8_mm(b, a));
 }
 
 TEST(OutDtype, TextAndFilesReadBack) {
   Tensor a = bytes({1, 2, 3, 4}, 2);
-  GraphModule g = make_graph(product)(a, a);
+  GraphModule g = make_graph(int8_mm)(a, a);
   EXPECT_EQ(parse_code(g.code()).code(), g.code());
   EXPECT_EQ(quoted_text(parse_graph(quoted_text(g.graph()))), quoted_text(g.graph()));
-  expect_equal(GraphModule(parse_code(g.code()))(a, a), product(a, a));
-  expect_equal(parse_graph_module(graph_module_bytes(g))(a, a), product(a, a));
+  expect_equal(GraphModule(parse_code(g.code()))(a, a), int8_mm(a, a));
+  expect_equal(parse_graph_module(graph_module_bytes(g))(a, a), int8_mm(a, a));
   EXPECT_ERROR(
       parse_code("def forward(self, x):\n    y = torch.ops.aten.mul.Tensor(x, torch.ops.aten.mmm.default)\n"
                  "    return y\n"),
@@ -93,18 +93,18 @@ TEST(OutDtype, TextAndFilesReadBack) {
 }
 
 TEST(OutDtype, SymbolicTraceKeepsIt) {
-  GraphModule g = symbolic_trace([](const Tensor& x, const Tensor& y) { return product(x, y); });
+  GraphModule g = symbolic_trace([](const Tensor& x, const Tensor& y) { return int8_mm(x, y); });
   EXPECT_THAT(g.code(),
               HasSubstr("torch.ops.higher_order.out_dtype(torch.ops.aten.mm.default, torch.int32, "));
   Tensor a = bytes({1, 2, 3, 4}, 2);
-  expect_equal(g(a, a), product(a, a));
+  expect_equal(g(a, a), int8_mm(a, a));
 }
 
 TEST(OutDtype, IsFunctionalised) {
   auto f = [](const Tensor& x, const Tensor& y) {
     Tensor z = x + 2;
     z.add_(5);
-    return product(z, y);
+    return int8_mm(z, y);
   };
   Tensor a = bytes({1, 2, 3, 4}, 2);
   GraphModule g = make_graph(func::functionalize(f))(a, a);
@@ -115,8 +115,8 @@ TEST(OutDtype, IsFunctionalised) {
 
 TEST(OutDtype, BatchesAndHasNoGradient) {
   Tensor a = bytes({1, 2, 3, 4}, 2), batch = stack({a, a + 1, a * 20});
-  Tensor rows = func::vmap([&](const Tensor& x) { return product(x, a); })(batch);
-  for (int64_t i = 0; i < 3; ++i) expect_equal(rows.select(0, i), product(batch.select(0, i), a));
+  Tensor rows = func::vmap([&](const Tensor& x) { return int8_mm(x, a); })(batch);
+  for (int64_t i = 0; i < 3; ++i) expect_equal(rows.select(0, i), int8_mm(batch.select(0, i), a));
   Tensor w = randn({2, 2}).set_requires_grad();
   Tensor result = func::out_dtype(mm_operator(), kFloat64, w, w);
   EXPECT_TRUE(result.requires_grad());

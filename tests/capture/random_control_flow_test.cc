@@ -7,10 +7,10 @@
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
 #include "weft/capture/make_graph.h"
+#include "weft/dispatch/layers.h"
 #include "weft/func/control_flow.h"
 #include "weft/func/functionalize.h"
 #include "weft/nn/module.h"
-#include "weft/ops/layers.h"
 
 namespace weft {
 namespace {
@@ -329,7 +329,7 @@ TEST(RandomControlFlow, GraphsHoldForOtherDataAndSizes) {
   for_each_flow([](const RandomFlow& flow, const std::string& what) {
     for (CaptureMode mode : kFlowModes) {
       const Tensors first = flow_inputs(3, 4, 0);
-      // Without a symbol for the number of its rounds, a while_loop has no gradient.
+      // Without a symbol for its trip count, a while_loop has no gradient.
       const GradModeScope grad_mode(mode != CaptureMode::kFake);
       const GraphModule g = make_graph(flow, {.mode = mode})(first[0], first[1]);
       for (double shift : {0.0, -0.5, 0.5}) {

@@ -92,7 +92,7 @@ TEST(RandomNumbers, StayWhenAnUnusedDrawIsRemoved) {
   }
 }
 
-TEST(RandomNumbers, StayWhenDrawsChangePlaces) {
+TEST(RandomNumbers, StayWhenDrawsAreReordered) {
   const Tensor x = ones({3, 4});
   GraphModule g = make_graph(three_draws)(x);
   find(g.graph(), "native_dropout").move_before(find(g.graph(), "rand_like"));

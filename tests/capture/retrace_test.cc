@@ -5,9 +5,9 @@
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/capture/symbolic_trace.h"
+#include "weft/dispatch/layers.h"
 #include "weft/graph/parse.h"
 #include "weft/nn/layers.h"
-#include "weft/ops/layers.h"
 
 namespace weft {
 namespace {
@@ -149,7 +149,7 @@ TEST(Retrace, KeepsTreesOfArguments) {
   EXPECT_EQ(again.code(), first.code());
   ASSERT_TRUE(again.call_spec().has_value());
   Value result = again.call({to_value(d), to_value(list)});
-  expect_equal(result.elements()[0].to_tensor(), full({2}, 2));
+  expect_equal(result.elements()[0].to_tensor(), full({2}, 2.0));
 }
 
 TEST(Retrace, FixesArguments) {

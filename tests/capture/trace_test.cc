@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/warning.h"
+#include "weft/dispatch/layers.h"
 #include "weft/nn/layers.h"
-#include "weft/ops/layers.h"
 
 namespace weft {
 namespace {
@@ -90,7 +93,7 @@ TEST(Trace, TakesAndGivesContainers) {
   Value result = f.call({Dict{{"c", z}, {"a", x}}, Value::tuple({y, Value::list({z})})});
   expect_equal(result.elements()[0].to_tensor(), x + y);
   EXPECT_TRUE(result.elements()[1].elements()[0].to_tensor().is_same(z));
-  EXPECT_ERROR(f.call({Dict{{"c", z}}, Value::tuple({y, Value::list({z})})}), "'a'");
+  EXPECT_ERROR(f.call({Dict{{"c", z}}, Value::tuple({y, Value::list({z})})}), "no entry 'a'");
 }
 
 TEST(Trace, ChecksRunsAgainstEachOther) {
@@ -162,13 +165,13 @@ TEST(Trace, TheNumberOfElementsIsAQuestionOfItsOwn) {
   %8 : Tensor = aten::mul(%5, %7)
   return (%8)
 )");
-  auto turned = [](const Tensor& x) {
+  auto transposed = [](const Tensor& x) {
     Tensor y = x.clone();
     const SymInt before = y.size(0);
     y.transpose_(0, 1);
     return ones({before, y.size(0)});
   };
-  EXPECT_EQ(trace(turned, ones({3, 3}))(ones({4, 5})).plain_sizes()[1], 5);
+  EXPECT_EQ(trace(transposed, ones({3, 3}))(ones({4, 5})).plain_sizes()[1], 5);
 }
 
 // FX would call it foo_bar.
@@ -178,6 +181,36 @@ TEST(Trace, NamesOfArgumentsStayAsTheyAreWritten) {
   EXPECT_THAT(traced.graph_text(), HasSubstr("graph(%fooBar : Float("));
   EXPECT_NE(traced.graph().find("fooBar"), nullptr);
   EXPECT_NE(traced.graph().find("T"), nullptr);
+}
+
+TEST(TraceThreads, ShareAnExampleTensor) {
+  const Tensor example = ones({4, 3});
+  auto f = [](const Tensor& x) {
+    for (int i = 0; i < 50; ++i) (void)(x + x.size(0));
+    return x.view({x.size(0) * x.size(1)});
+  };
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int round = 0; round < 5; ++round) right += trace(f, example)(ones({2, 5})).size(0) == 10;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 20);
+  EXPECT_EQ(example.size(0), 4);
+}
+
+TEST(TracedWrites, ChangeTheSizesOfTheCallersTensor) {
+  TracedFunction traced = trace(
+      [](const Tensor& x) {
+        x.t_();
+        x.unsqueeze_(0);
+        return x * 2;
+      },
+      ones({2, 3}), {.check_trace = false});
+  Tensor given = rand({4, 5}), wanted = given.t().unsqueeze(0) * 2;
+  expect_equal(traced(given), wanted);
+  EXPECT_EQ(describe_sizes(given.sizes()).str(), "[1, 5, 4]");
 }
 
 }  // namespace

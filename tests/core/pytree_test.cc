@@ -123,7 +123,7 @@ TEST(PyTree, APrefixStandsForAllLeavesBelow) {
                "at [0][1]: expected a leaf, but got a list of 1");
 }
 
-TEST(PyTree, DifferencesNameThePlace) {
+TEST(PyTree, DifferencesNameThePath) {
   auto between = [](const Value& a, const Value& b) {
     return difference(tree_structure(a), tree_structure(b));
   };
@@ -292,7 +292,7 @@ TEST(PyTreeJson, BadTextIsAFormatErrorThatSaysWhatIsWrong) {
   std::string deep = kLeafJson;
   for (int i = 0; i < 2000; ++i)
     deep = R"({"type": "builtins.list", "context": "null", "children_spec": [)" + deep + "]}";
-  EXPECT_ERROR_TYPE(FormatError, TreeSpec::from_json("[1, " + deep + "]"), "deep");
+  EXPECT_ERROR_TYPE(FormatError, TreeSpec::from_json("[1, " + deep + "]"), "nested more than");
 }
 
 TEST(PyTreeJson, KeysThatJsonCannotHoldAreAnError) {

@@ -78,7 +78,7 @@ TEST(Structs, ReadFieldsByNameWhateverTheirOrder) {
   EXPECT_EQ(from_value<Point>(make_struct(swapped, {7, ones({2})})).n, 7);
 }
 
-TEST(Structs, ErrorsNameThePlace) {
+TEST(Structs, ErrorsNameThePath) {
   const auto as_batch = [](const Value& value) { return from_value<Batch>(value); };
   EXPECT_ERROR(as_batch(3), "expected a struct test.Batch but got an integer (3)");
   EXPECT_ERROR(as_batch(to_value(Foreign())),
@@ -153,7 +153,7 @@ TEST(TypedValue, NumbersWidenButDoNotNarrow) {
   EXPECT_ERROR(from_value<uint64_t>(-1), "expected an integer from 0 to 18446744073709551615 but got -1");
 }
 
-TEST(TypedValue, ErrorsNameThePlace) {
+TEST(TypedValue, ErrorsNameThePath) {
   using Tensors = std::map<std::string, std::vector<Tensor>>;
   EXPECT_ERROR(from_value<Tensors>(Dict{{"a", Value::list({ones({1}), 3})}}),
                "at ['a'][1]: expected a tensor but got an integer (3)");

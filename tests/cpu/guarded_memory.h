@@ -7,6 +7,8 @@
 #include <new>
 #include <vector>
 
+#include "base/ceil_div.h"
+
 // Memory that ends where a page begins that nobody may touch: a kernel that reads or writes beyond its
 // operand ends its test. AddressSanitizer would not see it, as its build has no kernels with AVX.
 namespace weft::cpu::testing {
@@ -35,7 +37,7 @@ struct GuardedAllocator {
 
  private:
   static size_t page() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
-  static size_t bytes_of_pages(size_t n) { return (n * sizeof(T) + page() - 1) / page() * page(); }
+  static size_t bytes_of_pages(size_t n) { return ceil_div(n * sizeof(T), page()) * page(); }
 };
 
 template <typename T>

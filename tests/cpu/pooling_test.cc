@@ -54,27 +54,27 @@ Case random_case(unsigned seed, bool dilates) {
   return c;
 }
 
-// Maxima and their places, straight from the definition.
+// Maxima and their indices, straight from the definition.
 std::pair<std::vector<double>, std::vector<double>> expected_maxima(const Case& c, const Tensor& out) {
   const IntSpan in = c.input.plain_sizes(), o = out.plain_sizes();
-  std::vector<double> maxima, places;
+  std::vector<double> maxima, indices;
   for (int64_t plane = 0; plane < in[0] * in[1]; ++plane)
     for (int64_t i = 0; i < o[2]; ++i)
       for (int64_t j = 0; j < o[3]; ++j) {
         double best = -std::numeric_limits<double>::infinity();
-        int64_t place = -1;
+        int64_t index = -1;
         for (int64_t a = 0; a < c.pool.kernel[0]; ++a)
           for (int64_t b = 0; b < c.pool.kernel[1]; ++b) {
             const int64_t r = i * c.pool.stride[0] - c.pool.padding[0] + a * c.pool.dilation[0];
             const int64_t s = j * c.pool.stride[1] - c.pool.padding[1] + b * c.pool.dilation[1];
             if (r < 0 || s < 0 || r >= in[2] || s >= in[3]) continue;
             const double x = c.input.data<double>()[(plane * in[2] + r) * in[3] + s];
-            if (x > best) std::tie(best, place) = std::pair(x, r * in[3] + s);
+            if (x > best) std::tie(best, index) = std::pair(x, r * in[3] + s);
           }
         maxima.push_back(best);
-        places.push_back(static_cast<double>(place));
+        indices.push_back(static_cast<double>(index));
       }
-  return {maxima, places};
+  return {maxima, indices};
 }
 
 constexpr DType kTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kInt16, kInt8};
@@ -87,14 +87,14 @@ TEST(MaxPool, IsTheDefinitionForEveryTypeAndLayout) {
         const Tensor x = c.input.to(type).contiguous(format);
         const auto [y, at] =
             max_pool2d_with_indices(x, c.pool.k(), c.pool.s(), c.pool.p(), c.pool.d(), c.pool.ceil);
-        const auto [maxima, places] = expected_maxima(c, y);
+        const auto [maxima, indices] = expected_maxima(c, y);
         ASSERT_EQ(values(y), maxima) << seed << " " << dtype_name(type);
-        ASSERT_EQ(values(at), places) << seed << " " << dtype_name(type);
+        ASSERT_EQ(values(at), indices) << seed << " " << dtype_name(type);
       }
   }
 }
 
-TEST(MaxPool, BackwardAddsEachGradientAtItsPlace) {
+TEST(MaxPool, BackwardAddsEachGradientAtItsIndex) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     const Case c = random_case(seed, true);
     for (const DType type : {kFloat64, kFloat32, kBFloat16})
@@ -104,8 +104,8 @@ TEST(MaxPool, BackwardAddsEachGradientAtItsPlace) {
             max_pool2d_with_indices(x, c.pool.k(), c.pool.s(), c.pool.p(), c.pool.d(), c.pool.ceil);
         const Tensor dx = max_pool2d_with_indices_backward(ones_like(y), x, c.pool.k(), c.pool.s(),
                                                            c.pool.p(), c.pool.d(), c.pool.ceil, at);
-        const Tensor flat = flatten(zeros_like(c.input), -2, -1), places = flatten(at, -2, -1);
-        const Tensor expected = scatter_add(flat, -1, places, ones(places.sizes(), kFloat64));
+        const Tensor flat = flatten(zeros_like(c.input), -2, -1), indices = flatten(at, -2, -1);
+        const Tensor expected = scatter_add(flat, -1, indices, ones(indices.sizes(), kFloat64));
         ASSERT_EQ(values(dx), values(expected)) << seed << " " << dtype_name(type);
       }
   }
@@ -129,9 +129,9 @@ TEST(MaxPool, LargeIntegersStayExact) {
 
 TEST(MaxPool, BackwardRefusesIndicesOutsideThePlane) {
   const Tensor x = ones({1, 2, 2}), grad = ones({1, 1, 1});
-  for (const int64_t place : {-1, 4})
+  for (const int64_t index : {-1, 4})
     EXPECT_ERROR(max_pool2d_with_indices_backward(grad, x, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false,
-                                                  full({1, 1, 1}, place, kInt64)),
+                                                  full({1, 1, 1}, index, kInt64)),
                  "is out of range for a plane of 4 elements");
 }
 
@@ -168,8 +168,8 @@ TEST(AveragePool, IsTheDefinitionForEveryTypeAndLayout) {
         const IntSpan o = y.plain_sizes();
         const std::vector<double> got = values(y);
         for (size_t at = 0; at < got.size(); ++at) {
-          const auto place = static_cast<int64_t>(at);
-          double expected = expected_average(c, place / (o[2] * o[3]), place / o[3] % o[2], place % o[3]);
+          const auto index = static_cast<int64_t>(at);
+          double expected = expected_average(c, index / (o[2] * o[3]), index / o[3] % o[2], index % o[3]);
           if (!is_floating(type)) expected = std::trunc(expected);
           ASSERT_NEAR(got[at], expected, type == kFloat64 ? 1e-12 : std::abs(expected) / 100 + 1e-5)
               << seed << " " << dtype_name(type) << " at " << at;

@@ -75,8 +75,8 @@ struct RawArray {
     for (int64_t size : sizes) n *= size;
     return n;
   }
-  // The place of logical element i in row-major order, in elements from data().
-  int64_t place(int64_t i) const {
+  // The offset of logical element i in row-major order, in elements from data().
+  int64_t offset_of(int64_t i) const {
     int64_t at = 0;
     for (size_t d = sizes.size(); d-- > 0;) {
       at += i % sizes[d] * strides[d];
@@ -87,21 +87,21 @@ struct RawArray {
   Number get(int64_t i) const {
     return visit_dtype(dtype, [&]<typename T>() {
       T x;
-      std::memcpy(&x, data() + place(i) * static_cast<int64_t>(sizeof(T)), sizeof(T));
+      std::memcpy(&x, data() + offset_of(i) * static_cast<int64_t>(sizeof(T)), sizeof(T));
       return widened(x);
     });
   }
   void set(int64_t i, Number x) {
     visit_dtype(dtype, [&]<typename T>() {
       T value = stored<T>(x);
-      std::memcpy(data() + place(i) * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+      std::memcpy(data() + offset_of(i) * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
     });
   }
   // An integer beyond the 64 bits of a long double's mantissa does not exist: get() is exact.
   std::string bits() const {
     std::string result;
     for (int64_t i = 0; i < count(); ++i)
-      result.append(data() + place(i) * item_size(dtype), static_cast<size_t>(item_size(dtype)));
+      result.append(data() + offset_of(i) * item_size(dtype), static_cast<size_t>(item_size(dtype)));
     return result;
   }
 };

@@ -57,10 +57,10 @@ RawArray random_input(DType t, std::vector<int64_t> sizes, std::mt19937& rng, in
   RawArray x = RawArray::contiguous(t, sizes);
   if (layout == 1 && sizes.size() >= 2) {  // last two dimensions swapped in memory
     std::swap(sizes[sizes.size() - 1], sizes[sizes.size() - 2]);
-    RawArray turned = RawArray::contiguous(t, sizes);
-    std::swap(turned.sizes[sizes.size() - 1], turned.sizes[sizes.size() - 2]);
-    std::swap(turned.strides[sizes.size() - 1], turned.strides[sizes.size() - 2]);
-    x = turned;
+    RawArray transposed = RawArray::contiguous(t, sizes);
+    std::swap(transposed.sizes[sizes.size() - 1], transposed.sizes[sizes.size() - 2]);
+    std::swap(transposed.strides[sizes.size() - 1], transposed.strides[sizes.size() - 2]);
+    x = transposed;
   } else if (layout == 2) {  // every second element, backwards
     std::vector<int64_t> strides = x.strides;
     for (int64_t& s : strides) s *= -2;

@@ -1,4 +1,4 @@
-// Results too large for the caches are written around them: the same values in the same places.
+// Results too large for the caches are written around them: the same values at the same offsets.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Operand operand(std::vector<float>& values, const int64_t* strides, int64_t offs
   return {reinterpret_cast<char*>(values.data() + offset), DType::kFloat32, strides};
 }
 
-TEST(Stream, CopiesAnyBytesToAnyPlace) {
+TEST(Stream, CopiesAnyBytesToAnyOffset) {
   std::vector<char> source(300), target(300);
   for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<char>(i);
   for (int64_t offset : {0, 1, 15, 16, 17})
@@ -45,7 +45,7 @@ TEST(Stream, ArraysFromAnyElement) {
   for (size_t i = 0; i < a.size(); ++i) ASSERT_EQ(out[i + 1], 2 * a[i]) << i;
 }
 
-// Streamed as a whole, from an odd place, against parts that are too small for it.
+// Streamed as a whole, from an odd offset, against parts that are too small for it.
 void expect_same_in_parts(const PointwiseKernel& kernel, DType type) {
   const DType result = kernel.result_dtype(type);
   const int64_t item = item_size(type), out_item = item_size(result), n = kStreamBytes / out_item + 1003;

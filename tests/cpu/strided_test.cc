@@ -130,8 +130,8 @@ TEST(Strided, InPlaceThroughTransposedViews) {
   for (int64_t i = 0; i < x.count(); ++i) x.set(i, random_value(x.dtype, rng));
   RawArray want = x;
   for (int64_t i = 0; i < x.count(); ++i) want.set(i, x.get(i) + x.get(i));
-  const int64_t sizes[] = {70, 50}, turned[] = {1, 70};
-  Operand view = {x.data(), x.dtype, turned}, operands[] = {view, view, view};
+  const int64_t sizes[] = {70, 50}, transposed[] = {1, 70};
+  Operand view = {x.data(), x.dtype, transposed}, operands[] = {view, view, view};
   run_pointwise(kAdd, DType::kFloat32, operands, sizes);
   EXPECT_EQ(x.storage, want.storage);
 }

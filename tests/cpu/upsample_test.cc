@@ -17,9 +17,9 @@ struct Image {
   Image(int64_t n, int64_t c, int64_t h, int64_t w, bool last)
       : batch(n), channels(c), height(h), width(w), last(last), values(static_cast<size_t>(n * c * h * w)) {}
   float& at(int64_t n, int64_t c, int64_t y, int64_t x) {
-    int64_t place =
+    int64_t offset =
         last ? ((n * height + y) * width + x) * channels + c : ((n * channels + c) * height + y) * width + x;
-    return values[static_cast<size_t>(place)];
+    return values[static_cast<size_t>(offset)];
   }
   ImageArray array() {
     return {reinterpret_cast<char*>(values.data()), DType::kFloat32, batch, channels, height, width, last};
@@ -59,21 +59,22 @@ struct Sizes {
 };
 const Sizes kSizes[] = {{3, 4, 7, 9}, {9, 7, 4, 3}, {1, 5, 3, 1}, {20, 31, 173, 260}, {5, 5, 5, 5}};
 
-TEST(Upsample, MixesTheFourPixelsAroundAPlace) {
+TEST(Upsample, MixesTheFourPixelsAroundAPoint) {
   for (const Sizes& s : kSizes)
     for (bool last : {false, true})
       for (bool align : {false, true}) {
         Image in = filled(2, 5, s.height, s.width, last), out(2, 5, s.new_height, s.new_width, last);
         Resize resize{{s.height, s.new_height, {}}, {s.width, s.new_width, {}}, align};
         upsample_bilinear(resize, in.array(), out.array());
-        auto place = [&](int64_t i, int64_t from, int64_t to) {
+        auto source = [&](int64_t i, int64_t from, int64_t to) {
           double a = static_cast<double>(from), b = static_cast<double>(to), o = static_cast<double>(i);
           if (align) return to > 1 ? o * (a - 1) / (b - 1) : 0;
           return (o + 0.5) * a / b - 0.5;
         };
         for_each_pixel(out, [&](int64_t n, int64_t c, int64_t y, int64_t x) {
           EXPECT_NEAR(out.at(n, c, y, x),
-                      mixed(in, n, c, place(y, s.height, s.new_height), place(x, s.width, s.new_width)), 1e-4)
+                      mixed(in, n, c, source(y, s.height, s.new_height), source(x, s.width, s.new_width)),
+                      1e-4)
               << s.new_height << "x" << s.new_width << " " << last << align << " at " << y << ", " << x;
         });
       }

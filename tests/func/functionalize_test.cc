@@ -9,10 +9,10 @@
 #include "support/recorded.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
+#include "weft/dispatch/recorder.h"
 #include "weft/ops/define.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/fake.h"
-#include "weft/ops/recorder.h"
 
 namespace weft {
 namespace {
@@ -359,9 +359,9 @@ TEST(FunctionalizeLevel, LeavesNothingBehindWhenTheFunctionThrows) {
   Tensor x = vec({1, 2});
   auto f = [](const Tensor& t) -> Tensor {
     t.add_(1);
-    fail("stop");
+    fail("stopped here");
   };
-  EXPECT_ERROR(func::functionalize(f)(x), "stop");
+  EXPECT_ERROR(func::functionalize(f)(x), "stopped here");
   EXPECT_EQ(values(x), (std::vector<double>{1, 2}));
   EXPECT_EQ(layer_state().level_depth, 0);
   EXPECT_EQ(values(x + x), (std::vector<double>{2, 4}));
@@ -396,7 +396,8 @@ TEST(FunctionalizeLevel, GivesChangedSizesOfArgumentsBack) {
   expect_same_arguments([&](const Tensor& t) { return exp_out(t, larger); });
   expect_same_arguments([](const Tensor& t) { return resize_(t, {2, 2}).mul_(2); });
   expect_same_arguments([](const Tensor& t) { return set_(t, t * 2); });
-  expect_same_arguments([](const Tensor& t) { return set_(t, full({4}, 2.0, kFloat64), 1, {2}, {2}).mul_(3); });
+  expect_same_arguments(
+      [](const Tensor& t) { return set_(t, full({4}, 2.0, kFloat64), 1, {2}, {2}).mul_(3); });
 }
 
 // As in PyTorch, a result has the layout of the values; the program sees the strides that it would have.

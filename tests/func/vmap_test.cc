@@ -9,6 +9,7 @@ namespace weft {
 namespace {
 
 using func::vmap;
+using testing::ramp;
 using testing::values;
 
 Tensor sum_of(const Tensor& x, const Tensor& y) { return x + y; }
@@ -149,6 +150,33 @@ TEST(VmapResults, BatchedOnesNeedADim) {
   auto f = [](const Tensor& x) { return x * 2; };
   EXPECT_ERROR(vmap(f, {.out_dims = {func::kNoDim}})(ones({3, 1})),
                "can not return a batched tensor when out_dim is kNoDim");
+}
+
+TEST(VmapBatchNorm, RefusesStatisticsOfAllExamples) {
+  const Tensor x = ramp({4, 2, 3}), weight = ones({3}, kFloat64), bias = zeros({3}, kFloat64);
+  Tensor mean = zeros({3}, kFloat64), variance = ones({3}, kFloat64);
+  auto norm = [&](bool training) {
+    return func::vmap([&, training](const Tensor& one) {
+      return batch_norm(one, weight, bias, mean, variance, training, 0.1, 1e-5, false);
+    });
+  };
+  EXPECT_USER_ERROR(norm(true)(x),
+                    "the running_mean or running_var, which will be updated in place, were not batched");
+  EXPECT_EQ(values(mean), (std::vector<double>{0, 0, 0}));
+  const Tensor calm = norm(false)(x);
+  EXPECT_TRUE(
+      testing::close(calm[1], batch_norm(x[1], weight, bias, mean, variance, false, 0.1, 1e-5, false)));
+}
+
+TEST(VmapAsStrided, CountsOffsetsFromTheBatch) {
+  const Tensor x = ramp({3, 4});
+  auto parts = func::vmap([](const Tensor& row) { return row.as_strided({2}, {1}, 1); });
+  EXPECT_TRUE(testing::close(parts(x), x.slice(1, 1, 3)));
+  auto whole = func::vmap([](const Tensor& row) { return row.as_strided({2, 2}, {2, 1}); });
+  EXPECT_TRUE(testing::close(whole(x), x.view({3, 2, 2})));
+  auto gradient =
+      func::vmap(func::grad([](const Tensor& row) { return (row.as_strided({2}, {1}, 1) * 3).sum(); }));
+  EXPECT_EQ(values(gradient(ones({2, 3}, kFloat64))), (std::vector<double>{0, 3, 3, 0, 3, 3}));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A libFuzzer program: any bytes are a graph for the two parsers, or an error that names a place. A graph is
-// sound, and both of its texts mean it.
+// A libFuzzer program: any bytes are a graph for the two parsers, or an error that names line and column. A
+// graph is sound, and both of its texts mean it.
 #include <cstdio>
 #include <cstdlib>
 
@@ -32,7 +32,7 @@ void check_parser(std::string_view text, Graph (*parse)(std::string_view)) {
   try {
     graph = parse(text);
   } catch (const FormatError& error) {
-    check(error.message().find(": line ") != std::string::npos, "an error without a place", error.message());
+    check(error.message().find(": line ") != std::string::npos, "an error without a line", error.message());
     return;
   }
   check_texts(*graph);

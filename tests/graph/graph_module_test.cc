@@ -92,15 +92,15 @@ TEST(GraphModule, RunsWhatItsGraphHasBecome) {
   Node& y = g.call(op("aten::add.Tensor"), {v(x), 1});
   g.output(v(y));
   GraphModule module(std::move(g));
-  expect_equal(module(ones({2})), full({2}, 2));
+  expect_equal(module(ones({2})), full({2}, 2.0));
   Node* sum = module.graph().find("add");
   sum->set_arg(1, 5);
-  expect_equal(module(ones({2})), full({2}, 6));
+  expect_equal(module(ones({2})), full({2}, 6.0));
   sum->set_target(op("aten::mul.Tensor"));
-  expect_equal(module(ones({2})), full({2}, 5));
+  expect_equal(module(ones({2})), full({2}, 5.0));
   GraphModule copy = module.deep_copy();
   module.graph().find("add")->set_arg(1, 7);
-  expect_equal(copy(ones({2})), full({2}, 5));
+  expect_equal(copy(ones({2})), full({2}, 5.0));
 }
 
 // A call has numbered the nodes by then: what is left has the numbers that it had.
@@ -128,8 +128,8 @@ TEST(GraphModule, NumbersForTensorsPromoteWeakly) {
   Value result = module.call({full({2}, 3), 2});
   Tensor out = result.elements()[0].to_tensor();
   EXPECT_EQ(out.dtype(), kFloat32);
-  expect_equal(out, full({2}, 11));
-  expect_equal(module.call({full({2}, 3), ones({2})}).elements()[0].to_tensor(), full({2}, 8));
+  expect_equal(out, full({2}, 11.0));
+  expect_equal(module.call({full({2}, 3), ones({2})}).elements()[0].to_tensor(), full({2}, 8.0));
 }
 
 TEST(GraphModule, TakesDefaultsNamesAndRefusesTheRest) {
@@ -154,7 +154,7 @@ TEST(GraphModule, ErrorsNameTheNode) {
   GraphModule module(std::move(g));
   EXPECT_ERROR(module(ones({2, 3})), "while running %mm : [num_users=1] = call_function");
   // The frame of the failed run is gone, and the next one works.
-  expect_equal(module(ones({2, 2})), full({2, 2}, 2));
+  expect_equal(module(ones({2, 2})), full({2, 2}, 2.0));
 }
 
 TEST(GraphModule, LetsGoOfValuesAfterTheirLastUse) {
@@ -179,7 +179,7 @@ TEST(GraphModule, MethodsFindTheirOverload) {
   Node& z = g.call_method("sum", {v(y), Value::list({0})}, {{"keepdim", true}});
   g.output(v(z));
   GraphModule module(std::move(g));
-  expect_equal(module(ones({4})), full({1}, 16));
+  expect_equal(module(ones({4})), full({1}, 16.0));
   Graph bad;
   Node& in = bad.placeholder("x");
   bad.output(v(bad.call_method("relu", {v(in), 3})));
@@ -195,13 +195,13 @@ TEST(GraphModule, NestedGraphsAreFunctions) {
   Node& x = g.placeholder("x");
   g.output(v(g.call_module("sub", {v(x)})));
   GraphModule module(GraphModule::Attributes{{"sub", Ref<ValueObject>(child.callable())}}, std::move(g));
-  expect_equal(module(ones({2})), full({2}, -1));
+  expect_equal(module(ones({2})), full({2}, -1.0));
   ASSERT_TRUE(graph_module_in(module.find("sub")));
   EXPECT_EQ(graph_module_in(module.find("sub"))->graph().size(), 3u);
   GraphModule copy = module.deep_copy();
   graph_module_in(module.find("sub"))->graph().find("neg")->set_target(op("aten::abs"));
   expect_equal(module(ones({2})), ones({2}));
-  expect_equal(copy(ones({2})), full({2}, -1));
+  expect_equal(copy(ones({2})), full({2}, -1.0));
 }
 
 TEST(GraphModule, RunsUnderTransforms) {

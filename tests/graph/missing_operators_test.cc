@@ -198,7 +198,7 @@ TEST(MissingOperators, AnInterpreterMayGiveThemAMeaning) {
     }
   };
   const Value result = Doubles(GraphModule(with_missing_calls())).run({ones({2})});
-  testing::expect_equal(result.to_tensor(), full({2}, 8));
+  testing::expect_equal(result.to_tensor(), full({2}, 8.0));
 }
 
 TEST(MissingOperators, MayDoAnything) {
@@ -235,8 +235,8 @@ TEST(MissingOperators, AGraphRunsOnceTheyAreDefined) {
   EXPECT_EQ(late.target(), Target(op));
   EXPECT_FALSE(late.is_impure());
   EXPECT_TRUE(missing_operators(module).empty());
-  testing::expect_equal(module(ones({2})), full({2}, 3));
-  testing::expect_equal(Interpreter(module).run({ones({2})}).to_tensor(), full({2}, 3));
+  testing::expect_equal(module(ones({2})), full({2}, 3.0));
+  testing::expect_equal(Interpreter(module).run({ones({2})}).to_tensor(), full({2}, 3.0));
   EXPECT_EQ(difference(parse_code(module.code()), module.graph()), "");
 }
 

@@ -10,8 +10,8 @@
 #include "support/random_graph.h"
 #include "support/round_trip.h"
 #include "weft/core/from_data.h"
+#include "weft/dispatch/operator.h"
 #include "weft/graph/graph_module.h"
-#include "weft/ops/operator.h"
 
 namespace weft {
 namespace {
@@ -591,8 +591,8 @@ TEST(Difference, LeavesMetaAside) {
 
 // --- broken texts ----------------------------------------------------------------------------------------
 
-// Either a graph comes, or an error that names a place; nothing else, and no crash.
-void expect_graph_or_place(std::string_view text, Graph (*parse)(std::string_view)) {
+// Either a graph comes, or an error that names line and column; nothing else, and no crash.
+void expect_graph_or_location(std::string_view text, Graph (*parse)(std::string_view)) {
   try {
     parse(text).lint();
   } catch (const FormatError& error) {
@@ -624,14 +624,14 @@ std::string mutated(std::string text, testing::RandomGraph& random) {
   return text;
 }
 
-TEST(BrokenTexts, AreGraphsOrErrorsThatNameAPlace) {
+TEST(BrokenTexts, AreGraphsOrErrorsThatNameALocation) {
   for (uint64_t seed = 0; seed < 100; ++seed) {
     testing::RandomGraph random(seed);
     const Graph graph = random.make(1 + seed % 12);
     const std::string code = graph.code(), quoted = quoted_text(graph);
     for (int i = 0; i < 50; ++i) {
-      expect_graph_or_place(mutated(code, random), parse_code);
-      expect_graph_or_place(mutated(quoted, random), parse_graph);
+      expect_graph_or_location(mutated(code, random), parse_code);
+      expect_graph_or_location(mutated(quoted, random), parse_graph);
     }
   }
 }

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "graph/layout.h"
 #include "graph/support/nodes.h"
+#include "graph/text/layout.h"
 #include "support/random_graph.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/operators.h"

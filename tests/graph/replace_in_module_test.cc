@@ -91,7 +91,7 @@ TEST(ReplaceInModule, BringsModulesAlong) {
   GraphModule other = twice_negated();
   replace_pattern(other, twice(), with_graph);
   inner.find("w").to_tensor().zero_();
-  expect_equal(other(ones({2})), full({2}, 3));  // a graph is copied with its tensors
+  expect_equal(other(ones({2})), full({2}, 3.0));  // a graph is copied with its tensors
   EXPECT_THAT(names_of(other.named_buffers()), ElementsAre("sub.inner.w"));
 }
 
@@ -100,7 +100,7 @@ TEST(ReplaceInModule, WhatTheModuleHasByThatPathCounts) {
                      code("x", {"w = self.w", "mul = x * w", "neg = -mul", "return neg"}));
   GraphModule replacement({{"w", full({2}, 3)}}, code("x", {"w = self.w", "a = x + w", "return a"}));
   replace_pattern(module, code("x", {"a = -x", "return a"}), replacement);
-  expect_equal(module(ones({2})), full({2}, 20));
+  expect_equal(module(ones({2})), full({2}, 20.0));
 }
 
 TEST(ReplaceInModule, DropsWhatIsNotNamedAnyMore) {

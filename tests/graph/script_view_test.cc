@@ -19,7 +19,7 @@ using testing::HandWritten;
 using testing::script_lines;
 
 using testing::square;
-Tensor places() { return from_data(std::vector<int64_t>{0, 1}); }
+Tensor indices() { return from_data(std::vector<int64_t>{0, 1}); }
 
 // What f does with these tensors, above autograd.
 template <typename F, typename... A>
@@ -191,7 +191,7 @@ def forward(x: Tensor,
 
 TEST(ScriptView, ListsWithHoles) {
   auto f = [](const Tensor& x, const Tensor& i) { return index(x, {Tensor(), i}); };
-  expect_script(traced("x, i", f, square(), places()), R"(
+  expect_script(traced("x, i", f, square(), indices()), R"(
 graph(%x : Float(2, 2, strides=[2, 1], requires_grad=0, device=cpu),
       %i : Long(2, strides=[1], requires_grad=0, device=cpu)):
   %2 : NoneType = prim::Constant()
@@ -209,7 +209,7 @@ def forward(x: Tensor,
 
 TEST(ScriptView, WritesInPlace) {
   auto f = [](const Tensor& x, const Tensor& i, const Tensor& y) { return x.clone().index_put_({i}, y); };
-  expect_script(traced("x, i, y", f, square(), places(), square()), R"(
+  expect_script(traced("x, i, y", f, square(), indices(), square()), R"(
 graph(%x : Float(2, 2, strides=[2, 1], requires_grad=0, device=cpu),
       %i : Long(2, strides=[1], requires_grad=0, device=cpu),
       %y : Float(2, 2, strides=[2, 1], requires_grad=0, device=cpu)):

@@ -106,6 +106,26 @@ TEST_F(Conformance, KeepsATableInAPage) {
   EXPECT_THAT(run(kReport, "--update " + page).text, HasSubstr("has no place for the table"));
 }
 
+TEST_F(Conformance, MissesRowsThatPassedBefore) {
+  write("page.md", "<!-- written by scripts/conformance --update -->\n<!-- end of what is written -->\n");
+  const std::string page = (folder / "page.md").string();
+  EXPECT_EQ(run(kReport, "--update " + page).status, 0);
+  EXPECT_EQ(read("passing.txt"), "TestA.test_one\nTestA.test_three\n");
+  const std::string less = "<testsuite><testcase name=\"TestA.test_one\" status=\"run\"/></testsuite>";
+  for (const char* option : {"--check ", "--update "}) {
+    const Output output = run(less, option + page);
+    EXPECT_EQ(output.status, 1);
+    EXPECT_THAT(output.text, HasSubstr("rows that passed before do not pass, or are gone: TestA.test_three"));
+  }
+}
+
+TEST_F(Conformance, UpdatesFromResultsOnly) {
+  write("page.md", "<!-- written by scripts/conformance --update -->\n<!-- end of what is written -->\n");
+  const Output output = run("  Test  #1: TestA.test_one\n", "--update " + (folder / "page.md").string());
+  EXPECT_EQ(output.status, 1);
+  EXPECT_THAT(output.text, HasSubstr("lists tests, and does not say which of them pass"));
+}
+
 TEST_F(Conformance, RefusesABadCatalogue) {
   const std::string columns = "suite\ttest\tkind\tarea\tmust_hold\n";
   const std::pair<std::string, std::string> cases[] = {

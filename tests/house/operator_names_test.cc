@@ -105,7 +105,7 @@ TEST(OperatorNameRule, AllowsDefinitionsAndFormats) {
   const std::string text = R"(if (op.name() == "aten::relu") return;)";
   EXPECT_THAT(decisions_by_name({"src/ops/families/x.cc", text}), IsEmpty());
   EXPECT_THAT(decisions_by_name({"src/io/pt2.cc", text}), IsEmpty());
-  EXPECT_THAT(decisions_by_name({"src/ops/dispatch.cc", text}), Not(IsEmpty()));
+  EXPECT_THAT(decisions_by_name({"src/dispatch/dispatch.cc", text}), Not(IsEmpty()));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "house/source_tree.h"
 
-// The project stands alone: no file of it names a place outside its root.
+// The project stands alone: no file of it names a path outside its root.
 
 namespace weft::house {
 namespace {
@@ -13,7 +13,7 @@ Findings outside_paths(const SourceFile& file) {
   static const std::regex pattern(
       R"((?:^|[^\w.~/}-])/(?:work|home|root|opt|srv|mnt|media|Users)(?:/[\w.-]*|\b)|(?:\.\./)+shared\b|#\s*include\s*["<]\.\.)");
   if (file.text.find('\0') != std::string::npos) return {};  // not text
-  return matches(file, file.text, pattern, "names a place outside the project");
+  return matches(file, file.text, pattern, "names a path outside the project");
 }
 
 // In two pieces, so that this file does not break the rule itself.

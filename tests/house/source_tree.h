@@ -73,7 +73,7 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The end of the string or character literal that begins at `at`: the place after its closing quote.
+// The end of the string or character literal that begins at `at`: the offset after its closing quote.
 inline size_t literal_end(const std::string& text, size_t at) {
   const bool is_raw = text[at] == '"' && at > 0 && text[at - 1] == 'R';
   if (is_raw) {

@@ -54,11 +54,11 @@ std::vector<GraphModule> valid_graphs() {
   std::vector<GraphModule> graphs;
   const Tensor x = randn({4, 3}), i = from_data<int64_t>({0, 2});
   auto several = [](const Tensor& a, const Tensor& b) {
-    auto [values, places] = a.max(1, true);
+    auto [values, indices] = a.max(1, true);
     std::vector<Tensor> parts = a.split(2, 0);
     Tensor q = cat({a.index({b}), parts[1]}, 0).clone();
     q.select(0, 1).mul_(2);
-    return std::tuple(values, places, q, a.sum({0, 1}), std::string("it's"));
+    return std::tuple(values, indices, q, a.sum({0, 1}), std::string("it's"));
   };
   graphs.push_back(make_graph(several)(x, i));
   graphs.push_back(make_graph(

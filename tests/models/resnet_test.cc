@@ -12,8 +12,8 @@
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/base/json.h"
+#include "weft/dispatch/layers.h"
 #include "weft/ops/fake.h"
-#include "weft/ops/layers.h"
 
 namespace weft::models {
 namespace {

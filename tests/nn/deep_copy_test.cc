@@ -129,8 +129,8 @@ TEST(DeepCopy, OtherMembersAreCopiedAsCppCopiesThem) {
   EXPECT_EQ(copy.calls, 7);
   EXPECT_EQ(copy.label, scale.label);
   copy.factors[0] = 100;
-  expect_equal(scale(ones({3})), full({3}, 7));
-  expect_equal(copy(ones({3})), full({3}, 201));
+  expect_equal(scale(ones({3})), full({3}, 7.0));
+  expect_equal(copy(ones({3})), full({3}, 201.0));
 }
 
 TEST(DeepCopy, ChildrenThatAreCalledByNameAreTheCopys) {
@@ -143,8 +143,8 @@ TEST(DeepCopy, ChildrenThatAreCalledByNameAreTheCopys) {
     NoGrad no_grad;
     copy.last.scale.fill_(10);
   }
-  expect_equal(call_last(net), full({3}, 2));
-  expect_equal(call_last(copy), full({3}, 21));
+  expect_equal(call_last(net), full({3}, 2.0));
+  expect_equal(call_last(copy), full({3}, 21.0));
 }
 
 TEST(DeepCopy, SwitchesBuffersAndHooksAreTheCopysOwn) {
@@ -179,8 +179,8 @@ TEST(DeepCopy, TiedWeightsStayTied) {
     NoGrad no_grad;
     copy.out.fill_(4);
   }
-  expect_equal(copy.row, full({3}, 4));
-  expect_equal(copy(ones({3})), full({3}, 144));
+  expect_equal(copy.row, full({3}, 4.0));
+  expect_equal(copy(ones({3})), full({3}, 144.0));
   EXPECT_FALSE((net.row == 4).any().item().to_bool());
 }
 
@@ -220,7 +220,7 @@ TEST(DeepCopy, HooksComeAlong) {
     output = output * 0 + fc.weight.numel();
   });
   nn::Linear copy = nn::deep_copy(fc);
-  expect_equal(copy(ones({2})).detach(), full({2}, 4));
+  expect_equal(copy(ones({2})).detach(), full({2}, 4.0));
   EXPECT_EQ(calls, 1);
   copy.remove_hook(id);
   copy(ones({2}));

@@ -6,9 +6,9 @@
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
+#include "weft/dispatch/recorder.h"
 #include "weft/func/func.h"
 #include "weft/nn/layers.h"
-#include "weft/ops/recorder.h"
 
 namespace weft {
 namespace {

@@ -61,8 +61,8 @@ TEST(ModuleHooks, SeeArgumentsAndResultsOfAllKinds) {
     output = Value::list({output.elements()[1], output.elements()[0]});
   });
   std::vector<Tensor> results = net(ones({2}), int64_t{2});
-  expect_equal(results[0], full({2}, 4));
-  expect_equal(results[1], full({2}, 3));
+  expect_equal(results[0], full({2}, 4.0));
+  expect_equal(results[1], full({2}, 3.0));
   Scales strict;
   uint64_t id = strict.register_forward_hook([](const std::vector<Tensor>&, Tensor&) {});
   EXPECT_ERROR(strict(ones({2}), int64_t{2}), "a forward hook on a tensor gave a list");
@@ -96,9 +96,9 @@ TEST(BackwardHooks, SeeGradientsOfSeveralResults) {
   std::vector<Tensor> results = net(x, int64_t{2});
   (results[0] * 5).sum().backward();
   ASSERT_EQ(seen.size(), 2u);
-  expect_equal(seen[0], full({2}, 5));
+  expect_equal(seen[0], full({2}, 5.0));
   EXPECT_FALSE(seen[1].defined());
-  expect_equal(x.grad(), full({2}, 10));
+  expect_equal(x.grad(), full({2}, 10.0));
 }
 
 struct Shared : nn::Module {

@@ -50,7 +50,7 @@ TEST(ModuleTest, PathsLeadToWhatIsThere) {
   EXPECT_EQ(*holder.try_find("number"), Value(5));
   for (const char* path : {"", "weight", "part", "part.height", "net.tail.2.weight", "number.part", "net."}) {
     EXPECT_FALSE(holder.try_find(path).has_value()) << path;
-    EXPECT_ERROR(holder.find(path), "");
+    EXPECT_THROW(holder.find(path), Error) << path;
   }
   EXPECT_ERROR(holder.find("net.tail.2.weight"),
                "there is no '2' in 'Sequential' (looking for 'net.tail.2.weight')");
@@ -237,6 +237,29 @@ TEST(Module, IsNotConvertedInsideOfATransform) {
     return w * 1;
   };
   EXPECT_ERROR(func::vmap(f)(ones({4, 2, 3})), "convert the module outside of the transform");
+}
+
+TEST(StateDict, ErrorsNameAllThatIsWrong) {
+  nn::Linear linear(3, 2);
+  EXPECT_USER_ERROR(linear.load_state_dict({{"weight", ones({2, 4})}, {"extra", ones({1})}}), "sizes differ");
+  EXPECT_USER_ERROR(linear.load_state_dict({{"weight", ones({2, 4})}, {"extra", ones({1})}}),
+                    "missing names: [bias]; unexpected names: [extra]");
+}
+
+struct TiedNet : nn::Module {
+  nn::Linear a = child("a", nn::Linear(2, 2));
+  nn::Linear b = child("b", a);
+  Tensor forward(const Tensor& x) { return b(a(x)); }
+  WEFT_ARGS(x)
+};
+
+TEST(Modules, AreVisitedOnceAndCalledWhenConst) {
+  const TiedNet net;
+  EXPECT_EQ(net.modules().size(), 2u);
+  size_t parameters = 0;
+  net.apply([&](nn::Module& module) { parameters = module.parameters().size(); });
+  EXPECT_EQ(parameters, 2u);
+  EXPECT_EQ(net(ones({1, 2})).size(1), 2);
 }
 
 }  // namespace

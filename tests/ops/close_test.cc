@@ -118,9 +118,9 @@ TEST(FindMismatch, OfWhatTensorsAre) {
             "Mismatched elements: 6 / 6 (100.0%)\n"
             "Greatest absolute difference: 1.0 at index (0, 0) (up to 1e-05 allowed)\n"
             "Greatest relative difference: 0.5 at index (0, 0) (up to 1.3e-06 allowed)");
-  const Tensor turned = f.t().contiguous().t();
-  EXPECT_EQ(text_of(f, turned), "close");
-  EXPECT_EQ(text_of(f, turned, {.check_stride = true}),
+  const Tensor transposed = f.t().contiguous().t();
+  EXPECT_EQ(text_of(f, transposed), "close");
+  EXPECT_EQ(text_of(f, transposed, {.check_stride = true}),
             "The values for attribute 'stride()' do not match: (3, 1) != (1, 2).");
   EXPECT_EQ(text_of(ones({2}), ones({1}).expand({2}), {.check_stride = true}),
             "The values for attribute 'stride()' do not match: (1,) != (0,).");

@@ -189,8 +189,8 @@ TEST(FakeConverterTest, StridesAndOffsetsThatSizesDoNotTellAreSymbols) {
   EXPECT_EQ(env->symbol_of(fake.storage_offset().expr())->sources[0].guard_text(), "L['x'].storage_offset()");
   EXPECT_EQ(fake.stride(1).plain(), 1);
   // A transposed matrix needs none: its strides are its sizes.
-  const Tensor turned = converter->convert(zeros({6, 8}).t(), "y");
-  EXPECT_TRUE(turned.stride(1).same_as(turned.size(0)));
+  const Tensor transposed = converter->convert(zeros({6, 8}).t(), "y");
+  EXPECT_TRUE(transposed.stride(1).same_as(transposed.size(0)));
 }
 
 // --- extensions ------------------------------------------------------------------------------------------

@@ -228,7 +228,7 @@ TEST(Out, CopiesOnlyWhereMemoryCannotBeGiven) {
   std::vector<std::string> names;
   for (const Operator* op : functional_operators())
     if (op->def().kernel.out_copies) names.emplace_back(op->name());
-  // Sizes that only data can tell, and elements that are found by their place in the memory of an argument.
+  // Sizes that only data can tell, and elements that are found by their offset in the storage of an argument.
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("aten::nonzero", "aten::masked_select",
                                                      "aten::as_strided_scatter", "aten::resize"));
 }

@@ -12,10 +12,10 @@ bool may_be_differentiated(const Operator& op) {
 
 bool is_wide(const Tensor& tensor) { return tensor.dtype() == kFloat64 || tensor.dtype() == kComplex128; }
 
-// A recorded call: its results that carry gradients, and their places among all results.
+// A recorded call: its results that carry gradients, and their indices among all results.
 struct Recorded {
   std::vector<Tensor> leaves, outputs, weights;
-  std::vector<size_t> places;
+  std::vector<size_t> indices;
 };
 
 Recorded record(const Operator& op, const std::vector<Value>& args) {
@@ -26,7 +26,7 @@ Recorded record(const Operator& op, const std::vector<Value>& args) {
   for (size_t i = 0; i < results.size(); ++i) {
     if (!results[i].requires_grad()) continue;
     recorded.outputs.push_back(results[i]);
-    recorded.places.push_back(i);
+    recorded.indices.push_back(i);
   }
   return recorded;
 }
@@ -34,12 +34,12 @@ void stop_recording(const Recorded& recorded) {
   for (const Tensor& leaf : recorded.leaves) leaf.set_requires_grad(false);
 }
 
-// The weighted sum of the results at `places`.
-double value_of(const Operator& op, const std::vector<Value>& args, const std::vector<size_t>& places) {
+// The weighted sum of the results at `indices`.
+double value_of(const Operator& op, const std::vector<Value>& args, const std::vector<size_t>& indices) {
   GradModeScope no_grad(false);
   std::vector<Tensor> results = tensors_in(call(op, args));
   double sum = 0;
-  for (size_t place : places) sum += weighted_sum(results[place]);
+  for (size_t index : indices) sum += weighted_sum(results[index]);
   return sum;
 }
 
@@ -62,12 +62,12 @@ void check_gradients(const Operator& op, const std::vector<Value>& args, std::ve
     // A result without a gradient must not depend on the inputs.
     std::vector<Tensor> results = tensors_in(call(op, args));
     for (size_t i = 0; i < results.size(); ++i)
-      if (is_wide(results[i])) recorded.places.push_back(i);
+      if (is_wide(results[i])) recorded.indices.push_back(i);
   }
   stop_recording(recorded);
   for (size_t i = 0; i < recorded.leaves.size(); ++i) {
     std::vector<double> expected =
-        differences(recorded.leaves[i], [&] { return value_of(op, args, recorded.places); });
+        differences(recorded.leaves[i], [&] { return value_of(op, args, recorded.indices); });
     compare_gradient(fmt::format("gradient {}", i), got[i], recorded.leaves[i], expected, texts);
   }
 }

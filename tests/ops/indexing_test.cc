@@ -1,4 +1,4 @@
-// What samples cannot show of indexing: masks, whose sizes only data can tell, and writes to repeated places.
+// What samples cannot show of indexing: masks, whose sizes depend on data, and writes to repeated indices.
 #include <cstring>
 
 #include "ops/table_support.h"
@@ -99,11 +99,11 @@ TEST(Indices, AreNamedWhenTheyAreOutOfRange) {
 // Wherever it stands in an index that many threads share.
 TEST(Indices, ThatAreBadAreFoundAndNothingIsWrittenInPlace) {
   constexpr int64_t kRows = 300, kColumns = 200;
-  for (int64_t place : {int64_t{0}, int64_t{31'007}, kRows * kColumns - 1})
+  for (int64_t index : {int64_t{0}, int64_t{31'007}, kRows * kColumns - 1})
     for (int64_t bad : {int64_t{-1}, kColumns, INT64_MIN, INT64_MAX}) {
       Tensor at = zeros({kRows, kColumns}, kInt64), x = ones({kRows, kColumns}),
              target = zeros({kRows, kColumns});
-      at.data<int64_t>()[place] = bad;
+      at.data<int64_t>()[index] = bad;
       auto expect_named = [&](auto call) {
         try {
           call();
@@ -127,8 +127,8 @@ TEST(IndexPut, RefusesArgumentsThatLieInItsTarget) {
   EXPECT_ERROR(index_put_(x, {reversed}, x.view({3})), words);
   EXPECT_ERROR(index_put_(x.narrow(0, 0, 2), {arange(2)}, x.narrow(0, 1, 2)), words);
   EXPECT_THAT(numbers(x), ElementsAre(1, 2, 3));
-  Tensor places = arange(3);
-  EXPECT_ERROR(index_put_(places, {places}, ones({}, kInt64)), words);
+  Tensor indices = arange(3);
+  EXPECT_ERROR(index_put_(indices, {indices}, ones({}, kInt64)), words);
   // Where strides hide it, values are read first.
   Tensor spread = vector_of({1, 0, 2, 0, 3, 0}), every_second = spread.slice(0, 0, 6, 2);
   index_put_(every_second, {reversed}, spread.slice(0, 0, 6, 2));
@@ -159,7 +159,7 @@ void expect_same_for_all_threads(F f) {
   set_num_threads(before);
 }
 
-TEST(RepeatedPlaces, AddUpInOneOrder) {
+TEST(RepeatedIndices, AddUpInOneOrder) {
   auto scope = fork_rng();
   manual_seed(3);
   Tensor values = randn({5000, 70}), rows = randint(50, {5000}), zeros_ = zeros({50, 70});

@@ -61,7 +61,7 @@ Bytes converted(const Bytes& from, DType to, DType type) {
   cpu::converter(to, type)(n, pointers, nullptr);
   return result;
 }
-// The parts of complex numbers by turns.
+// The parts of complex numbers, interleaved.
 Bytes joined(const std::vector<Bytes>& parts, size_t item) {
   if (parts.size() == 1) return parts[0];
   Bytes result;

@@ -70,9 +70,9 @@ TEST(Nested, WritesGoBothWays) {
   uint32_t before = x.version();
   parts[1].fill_(7);
   EXPECT_GT(x.version(), before);
-  expect_equal(x.unbind()[1], full({3, 4}, 7.0));
+  expect_equal(x.unbind()[1], full({3, 4}, 7.0, kFloat64));
   x.mul_(2);
-  expect_equal(parts[1], full({3, 4}, 14.0));
+  expect_equal(parts[1], full({3, 4}, 14.0, kFloat64));
   x.copy_(copy);
   expect_equal(parts[0], copy.unbind()[0]);
 }
@@ -103,7 +103,7 @@ TEST(Nested, RefusesWhatItDoesNotDo) {
   EXPECT_ERROR(nested_tensor({x}), "a component is a nested tensor itself");
   EXPECT_ERROR(nested_sizes(ones({2})), "expected a nested tensor, but got f32[2]");
   EXPECT_ERROR(nested_from_lengths(ones({4, 2}), ones({2})), "the lengths must be a list of integers");
-  EXPECT_ERROR(nested_from_lengths(ones({4, 2}), from_data<int64_t>({1, 2})), "4");
+  EXPECT_ERROR(nested_from_lengths(ones({4, 2}), from_data<int64_t>({1, 2})), "sum exactly to 4");
 }
 
 TEST(Nested, IsComparedByComponents) {

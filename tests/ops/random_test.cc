@@ -2,6 +2,8 @@
 // step that depends on sizes only.
 #include "weft/base/random.h"
 #include "ops/table_support.h"
+#include "support/expect_error.h"
+#include "support/tensors.h"
 #include "weft/ops/fake.h"
 
 namespace weft::table {
@@ -73,6 +75,14 @@ TEST(Random, FakeExecutionDrawsNothing) {
     if (step != 0) texts.push_back(fmt::format("moves the generator by {}", step));
   };
   expect_only(check_samples(is_random, check), {});
+}
+
+TEST(Random, ProbabilitiesMustFit) {
+  const Tensor x = zeros({2, 3});
+  EXPECT_USER_ERROR(bernoulli(x, full({4}, 0.5)), "expected 'p' to broadcast to sizes [2, 3]");
+  EXPECT_USER_ERROR(x.bernoulli_(full({3, 3}, 0.5)), "expected 'p' to broadcast to sizes [2, 3]");
+  EXPECT_EQ(testing::values(bernoulli(x, ones({3}))), std::vector<double>(6, 1));
+  EXPECT_EQ(testing::values(bernoulli(x, ones({2, 1}))), std::vector<double>(6, 1));
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "weft/dispatch/operator.h"
 #include "weft/func/func.h"
 #include "weft/ops/fake.h"
-#include "weft/ops/operator.h"
 
 namespace weft {
 namespace {
@@ -92,7 +92,7 @@ TEST(Answers, OfFakeTensorsAreNotKnown) {
   Tensor x = mode.fake_of(real, "x"), y = mode.fake_of(real, "y");
   EXPECT_EQ(call("aten::equal", {x, y}).kind_name(), "a symbolic bool");
   EXPECT_THROW(equal(x, y), Error);
-  EXPECT_FALSE(equal(x, x.view({1, -1})));  // another number of dims
+  EXPECT_FALSE(equal(x, x.view({1, -1})));  // another rank
 }
 
 }  // namespace

@@ -11,9 +11,10 @@
 #include "samples/compare.h"
 #include "weft/base/error.h"
 #include "weft/base/function_ref.h"
+#include "weft/core/value_walk.h"
+#include "weft/dispatch/layers.h"
+#include "weft/dispatch/operator.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/layers.h"
-#include "weft/ops/operator.h"
 
 // What the tests over the whole operator table share: every sample beside every operator as a call, and ways
 // to vary its tensors. Nothing here names an operator; a test that must leave one out lists it with the
@@ -95,36 +96,10 @@ inline Findings check_samples(FunctionRef<bool(const Operator&)> wanted,
 
 // --- tensors inside arguments and results ----------------------------------------------------------------
 
-inline void append_tensors(const Value& value, std::vector<Tensor>& all) {
-  if (value.is_tensor()) all.push_back(value.tensor_ref());
-  else if (value.is_sequence())
-    for (const Value& element : value.elements()) append_tensors(element, all);
-}
-inline std::vector<Tensor> tensors_in(const Value& value) {
-  std::vector<Tensor> all;
-  append_tensors(value, all);
-  return all;
-}
-inline std::vector<Tensor> tensors_in(const std::vector<Value>& values) {
-  std::vector<Tensor> all;
-  for (const Value& value : values) append_tensors(value, all);
-  return all;
-}
+using weft::tensors_in;
 
 // The same arguments with every tensor replaced by what `f` makes of it.
-inline Value map_tensors(const Value& value, FunctionRef<Tensor(const Tensor&)> f) {
-  if (value.is_tensor()) return f(value.tensor_ref());
-  if (!value.is_sequence()) return value;
-  ValueList elements;
-  for (const Value& element : value.elements()) elements.push_back(map_tensors(element, f));
-  return value.is_list() ? Value::list(std::move(elements)) : Value::tuple(std::move(elements));
-}
-inline std::vector<Value> map_tensors(const std::vector<Value>& values,
-                                      FunctionRef<Tensor(const Tensor&)> f) {
-  std::vector<Value> mapped;
-  for (const Value& value : values) mapped.push_back(map_tensors(value, f));
-  return mapped;
-}
+using weft::map_tensors;
 
 inline bool is_mutable(const Operator& op) { return op.info().is_mutable; }
 
@@ -194,7 +169,7 @@ inline void compare_values(const Value& got, const Value& expected, bool exactly
 inline std::vector<Value> Case::args() const {
   std::vector<Value> args = sample().args;
   for (size_t i = args.size(); i < op->info().defaults.size(); ++i) args.push_back(op->info().defaults[i]);
-  // Tensors of samples have equal values in equal places. Scaled a little, they show which argument went
+  // Tensors of samples have equal values at equal indices. Scaled a little, they show which argument went
   // where.
   double factor = 1;
   for (const Tensor& tensor : tensors_in(args)) {
@@ -220,7 +195,7 @@ inline Tensor duplicate(const Tensor& tensor) {
   return Tensor(std::move(impl));
 }
 
-// The same values at other places of memory: dims in reverse order, each `step` apart, from `offset` on.
+// The same values in another layout: dims in reverse order, each `step` apart, from `offset` on.
 inline Tensor laid_out(const Tensor& tensor, bool reversed, int64_t step, int64_t offset) {
   IntSpan sizes = tensor.plain_sizes();
   Ints strides(sizes.size(), 0);

@@ -8,7 +8,7 @@
 #include "weft/autograd/autograd.h"
 #include "weft/base/parallel.h"
 #include "weft/base/random.h"
-#include "weft/ops/operator.h"
+#include "weft/dispatch/operator.h"
 
 namespace weft {
 namespace {
@@ -39,9 +39,9 @@ const Program kPrograms[] = {
      [](const Tensors& t) {
        return Tensors{softmax(t[0], 1), log_softmax(t[0], 0), layer_norm(t[0], {1000}, t[1], t[2])};
      }},
-    {"products", [] { return Tensors{normal({300, 400}), normal({400, 350}), normal({350})}; },
+    {"matmul", [] { return Tensors{normal({300, 400}), normal({400, 350}), normal({350})}; },
      [](const Tensors& t) { return Tensors{addmm(t[2], t[0], t[1]), t[0].t().matmul(t[0])}; }},
-    {"batched products", [] { return Tensors{normal({12, 60, 70}), normal({12, 70, 50})}; },
+    {"batched matmul", [] { return Tensors{normal({12, 60, 70}), normal({12, 70, 50})}; },
      [](const Tensors& t) { return Tensors{bmm(t[0], t[1])}; }},
     {"convolution", [] { return Tensors{normal({4, 16, 30, 30}), normal({32, 16, 3, 3}), normal({32})}; },
      [](const Tensors& t) { return Tensors{conv2d(t[0], t[1], t[2], {1, 1}, {1, 1})}; }},

@@ -2,10 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/ceil_div.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "weft/dispatch/operator.h"
 #include "weft/ops/fake.h"
-#include "weft/ops/operator.h"
 
 namespace weft {
 namespace {
@@ -34,7 +35,7 @@ class UnbackedViews : public ::testing::Test {
 std::pair<int64_t, int64_t> python_slice(int64_t size, int64_t start, int64_t end, int64_t step) {
   auto clamped = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
   int64_t first = clamped(start), length = std::max<int64_t>(clamped(end) - first, 0);
-  return {first, (length + step - 1) / step};
+  return {first, ceil_div(length, step)};
 }
 
 TEST_F(UnbackedViews, SlicesAreTrueForEveryBound) {

@@ -1,4 +1,4 @@
-#include "weft/ops/schema.h"
+#include "weft/dispatch/schema.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "support/expect_error.h"
-#include "weft/ops/schema.h"
+#include "weft/dispatch/schema.h"
 
 namespace weft {
 namespace {
@@ -106,7 +106,7 @@ TEST(SchemaErrors, NameTheColumnAndWhatWasExpected) {
   for (const Malformed& c : cases) EXPECT_ERROR_TYPE(FormatError, parse_schema(c.text), c.words) << c.text;
 }
 
-TEST(SchemaErrors, ShowTheTextAndPointAtThePlace) {
+TEST(SchemaErrors, ShowTheTextAndPointAtTheColumn) {
   EXPECT_ERROR_TYPE(FormatError, parse_schema("f(Tensor) -> ()"),
                     "not a schema: expected an argument name, found ')' at column 9\n"
                     "  f(Tensor) -> ()\n"
@@ -130,16 +130,16 @@ TEST(SchemaErrors, DamagedTextNeverDoesAnythingElse) {
   int refused = 0;
   for (const std::string& line : aten_schemas()) {
     std::string damaged = line;
-    size_t place = random() % damaged.size();
+    size_t offset = random() % damaged.size();
     switch (random() % 3) {
       case 0:
-        damaged.erase(place, 1 + random() % 3);
+        damaged.erase(offset, 1 + random() % 3);
         break;
       case 1:
-        damaged.insert(place, 1, characters[random() % characters.size()]);
+        damaged.insert(offset, 1, characters[random() % characters.size()]);
         break;
       default:
-        damaged[place] = characters[random() % characters.size()];
+        damaged[offset] = characters[random() % characters.size()];
     }
     try {
       std::string printed = parse_schema(damaged).to_string();

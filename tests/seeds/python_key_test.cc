@@ -109,19 +109,19 @@ auto jit(F f) {
   return [f](const auto&... args) { return make_graph(f)(args...).call({to_value(args)...}); };
 }
 
-TEST(TestPythonKey, test_nnc_jit) {
+TEST(TestPythonKeyParts, test_nnc_jit) {
   auto f = [](const Tensor& x) { return x.sin(); };
   Tensor x = randn({3});
   EXPECT_TRUE(close(jit(f)(x).to_tensor(), f(x), 0, 0));
 }
 
-TEST(TestPythonKey, test_nnc_scalar) {
+TEST(TestPythonKeyParts, test_nnc_scalar) {
   auto f = [](const Tensor& x) { return x.sin(); };
   Tensor x = randn({});
   EXPECT_TRUE(close(jit(f)(x).to_tensor(), f(x), 0, 0));
 }
 
-TEST(TestPythonKey, test_nnc_pytrees) {
+TEST(TestPythonKeyParts, test_nnc_pytrees) {
   auto f = [](const std::vector<Tensor>& xs) { return std::vector<Tensor>{xs[0].sin()}; };
   std::vector<Tensor> xs{randn({3})};
   Value result = jit(f)(xs);
@@ -129,13 +129,13 @@ TEST(TestPythonKey, test_nnc_pytrees) {
   EXPECT_TRUE(close(result.elements()[0].to_tensor(), xs[0].sin(), 0, 0));
 }
 
-TEST(TestPythonKey, test_external_calls) {
+TEST(TestPythonKeyParts, test_external_calls) {
   auto f = [](const Tensor& a, const Tensor& b) { return mv(a, b); };
   Tensor a = randn({3, 3}), b = randn({3});
   EXPECT_TRUE(close(jit(f)(a, b).to_tensor(), mv(a, b), 0, 0));
 }
 
-TEST(TestPythonKey, test_nnc_passthrough) {
+TEST(TestPythonKeyParts, test_nnc_passthrough) {
   auto f = [](const Tensor& x, const Tensor& y) { return std::tuple(x + y, y); };
   Tensor x = randn({3}), y = randn({3});
   Value result = jit(f)(x, y);
@@ -161,8 +161,12 @@ TEST(TestPythonKey, test_resnet18_backward_trace) {
     return all;
   };
   std::vector<Tensor> first = gradients();
+  std::vector<Tensor> before;
+  for (const Tensor& gradient : first) before.push_back(gradient.clone());
   net.zero_grad();
+  for (const Tensor& parameter : net.parameters()) EXPECT_FALSE(parameter.grad().defined());
   std::vector<Tensor> second = gradients();
+  for (size_t i = 0; i < first.size(); ++i) testing::expect_equal(first[i], before[i]);
   ASSERT_EQ(first.size(), 62u);
   for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(close(second[i], first[i], 0, 0)) << i;
 }

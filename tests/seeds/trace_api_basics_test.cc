@@ -231,6 +231,15 @@ TEST(TraceApi, test_api_variable_name_lookup) {
 
 // --- switches --------------------------------------------------------------------------------------------
 
+struct Counting : nn::Module {
+  int* runs = nullptr;
+  Tensor forward(const Tensor& x) {
+    ++*runs;
+    return x + 1;
+  }
+  WEFT_ARGS(x)
+};
+
 TEST(TraceApi, test_api_trace_disabled_returns_original) {
   struct Off {
     Off() { set_tracing_enabled(false); }
@@ -251,6 +260,15 @@ TEST(TraceApi, test_api_trace_disabled_returns_original) {
   expect_values(f.call({}, {{"y", a}, {"x", b}}), a);
   expect_values(f.function()(ValueList{b, a}), a);
   EXPECT_EQ(calls, 4);
+  Counting counting;
+  int runs = 0;
+  counting.runs = &runs;
+  TracedModule first = trace(counting, ones({2}));
+  TracedModule second = trace_module(counting, Dict{{"forward", ones({2})}});
+  EXPECT_EQ(runs, 0);
+  expect_equal(first(ones({2})), full({2}, 2.0));
+  expect_equal(second(ones({2})), full({2}, 2.0));
+  EXPECT_EQ(runs, 2);
   BasicNet net;
   for (const TracedModule& same :
        {trace(net, randn({2, 4})), trace_module(net, Dict{{"forward", randn({2, 4})}})}) {

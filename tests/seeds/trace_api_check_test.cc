@@ -89,17 +89,17 @@ TEST(TraceApi, test_api_check_does_not_touch_inputs) {
 }
 
 TEST(TraceApi, test_api_check_clone_inputs) {
-  Tensor turned = ramp({2, 3}).transpose(0, 1), leaf = ones({2}).set_requires_grad(), plain = ones({1});
+  Tensor transposed = ramp({2, 3}).transpose(0, 1), leaf = ones({2}).set_requires_grad(), plain = ones({1});
   leaf.set_grad(full({2}, 5.0));
-  Value inputs = args({turned, Value::list({leaf, {}}), Dict{{"a", args({plain})}}});
+  Value inputs = args({transposed, Value::list({leaf, {}}), Dict{{"a", args({plain})}}});
   Value copy = clone_inputs(inputs);
   expect_values(copy, inputs);
   EXPECT_EQ(tree_structure(copy), tree_structure(inputs));
-  Tensor turned_copy = copy.elements()[0].to_tensor();
-  EXPECT_EQ(turned_copy.stride(0), 1);
-  EXPECT_EQ(turned_copy.stride(1), 3);
-  EXPECT_NE(turned_copy.storage()->data(), turned.storage()->data());
-  EXPECT_FALSE(turned_copy.requires_grad());
+  Tensor transposed_copy = copy.elements()[0].to_tensor();
+  EXPECT_EQ(transposed_copy.stride(0), 1);
+  EXPECT_EQ(transposed_copy.stride(1), 3);
+  EXPECT_NE(transposed_copy.storage()->data(), transposed.storage()->data());
+  EXPECT_FALSE(transposed_copy.requires_grad());
   const ValueList& list = copy.elements()[1].elements();
   Tensor leaf_copy = list[0].to_tensor();
   EXPECT_TRUE(leaf_copy.requires_grad());

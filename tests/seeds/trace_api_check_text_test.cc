@@ -5,7 +5,7 @@
 #include "support/expect_error.h"
 #include "weft/autograd/function.h"
 #include "weft/base/diff.h"
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 
 namespace weft {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
+#include "weft/dispatch/layers.h"
 #include "weft/nn/layers.h"
-#include "weft/ops/layers.h"
 
 namespace weft {
 namespace {

@@ -18,7 +18,7 @@ using ::testing::IsEmpty;
 using testing::vec;
 using testing::warnings_of;
 
-// Runs every operator on dense forms, and packs what comes again: how the elements lie inside is no matter of
+// Runs every operator on dense forms, and packs what comes again: the layout inside is no matter of
 // the operators.
 struct Packed : Extension {
   virtual Tensor unpacked() const = 0;

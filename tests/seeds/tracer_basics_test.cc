@@ -302,7 +302,7 @@ TEST(TestTracer, test_ge_unoptimized) {
   run_ge_tests(kCpu);
 }
 // Optimised forms are all that execution knows: there is no fuser to switch.
-TEST(TestTracer, test_ge_optimized) {
+TEST(TestTracerParts, test_ge_optimized) {
   OptimizedExecution on(true);
   run_ge_tests(kCpu);
 }

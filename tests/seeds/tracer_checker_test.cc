@@ -103,14 +103,14 @@ TEST(TestTracer, test_trace_warn) {
   };
   std::vector<std::string> warnings = warnings_of([&] { trace(fn, from_data<int64_t>({1})); });
   ASSERT_EQ(warnings.size(), 6u);
-  const char* places[] = {"a C++ integer", "a C++ boolean", "a C++ float", "a C++ list", "a C++ array"};
+  const char* kinds[] = {"a C++ integer", "a C++ boolean", "a C++ float", "a C++ list", "a C++ array"};
   for (size_t i = 0; i < 5; ++i)
     EXPECT_EQ(
         warnings[i],
         fmt::format("TracerWarning: Converting a tensor to {} might cause the trace to be incorrect. We "
                     "can't record the data flow of C++ values, so this value will be treated as a constant "
                     "in the future. This means that the trace might not generalize to other inputs!",
-                    places[i]));
+                    kinds[i]));
   EXPECT_EQ(
       warnings[5],
       "TracerWarning: Iterating over a tensor might cause the trace to be incorrect. Passing a tensor of "

@@ -214,10 +214,10 @@ struct DeprecatedArguments : nn::Module {
 
 TEST(TestTracer, test_trace_checking_with_deprecated_name) {
   DeprecatedArguments model;
-  TracedModule by_place = trace(model, args({ones({1}), ones({1})}));
+  TracedModule by_position = trace(model, args({ones({1}), ones({1})}));
   TracedModule by_name =
       trace(model, {}, {.strict = false, .example_kwarg_inputs = {{"x", ones({1})}, {"y", ones({1})}}});
-  for (const TracedModule& traced : {by_place, by_name})
+  for (const TracedModule& traced : {by_position, by_name})
     expect_equal(traced(ones({2}), ones({2})), full({2}, 2.0));
 }
 

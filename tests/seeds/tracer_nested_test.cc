@@ -27,7 +27,7 @@ Tensor nested_cosines(const Tensor& x, const Tensor& offsets) {
   return nested_from_lengths(x, lengths).cos();
 }
 
-TEST(TestTracer, test_trace_with_nested_strided_tensor_output) {
+TEST(TestTracerParts, test_trace_with_nested_strided_tensor_output) {
   Tensor x = rand({5, 4}), offsets = from_data<int64_t>({0, 2, 5});
   Tensor reference = nested_cosines(x, offsets);
   std::optional<TracedFunction> traced;

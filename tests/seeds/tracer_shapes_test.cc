@@ -3,6 +3,7 @@
 
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
+#include "weft/autograd/autograd.h"
 #include "weft/nn/layers.h"
 #include "weft/ops/indexing.h"
 
@@ -31,7 +32,15 @@ void trace_size(bool requires_grad) {
   compare_traced([](const Tensor& t) { return t.view({t.sizes()[1] * 2, t.size(0), 2}); }, x, y);
 }
 TEST(TestTracer, test_trace_size) { trace_size(false); }
-TEST(TestTracer, test_trace_size_with_grad) { trace_size(true); }
+TEST(TestTracer, test_trace_size_with_grad) {
+  trace_size(true);
+  auto f = [](const Tensor& t) { return t.view({t.sizes()[1] * 2, t.size(0), 2}) * t.size(0); };
+  TracedFunction traced = trace(f, randn({5, 2, 4}).set_requires_grad());
+  Tensor x = randn({4, 8, 4}).set_requires_grad(), weight = randn({16, 4, 2});
+  Tensor got = autograd::grad({(traced(x) * weight).sum()}, {x})[0];
+  expect_equal(got, autograd::grad({(f(x) * weight).sum()}, {x})[0]);
+  expect_equal(got, weight.view({4, 8, 4}) * 4);
+}
 
 TEST(TestTracer, test_trace_numel) {
   TracedFunction traced = trace([](const Tensor& x) { return x.numel(); }, randn({2, 3, 4}));

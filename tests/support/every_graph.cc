@@ -1,6 +1,6 @@
 // Part of every test program: each graph that any test makes a module of or runs must have texts that read
 // back as the same graph.
-#include "graph/program.h"
+#include "graph/run/program.h"
 #include "support/round_trip.h"
 
 namespace weft::testing {

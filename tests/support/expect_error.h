@@ -33,6 +33,7 @@ template <typename E>
 ::testing::AssertionResult throws_error(FunctionRef<void()> statement, std::string_view fragment,
                                         const ErrorKind* kind = nullptr) {
   auto fail = ::testing::AssertionFailure();
+  if (fragment.size() <= 4) return fail << "'" << fragment << "' says too little of the error";
   try {
     statement();
   } catch (const Error& error) {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "weft/base/function_ref.h"
-#include "weft/ops/recorder.h"
+#include "weft/dispatch/recorder.h"
 
 namespace weft::testing {
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <source_location>
 #include <vector>
 
 #include "weft/core/from_data.h"
@@ -10,8 +11,15 @@
 
 namespace weft::testing {
 
-// The elements of any real tensor as doubles, row by row.
+// The elements of any tensor as doubles, row by row; of complex ones both parts.
 inline std::vector<double> values(const Tensor& tensor) {
+  if (tensor.is_complex()) {
+    Tensor wide = tensor.detach().to(kComplex128).contiguous();
+    const auto* data = wide.data<Complex<double>>();
+    std::vector<double> parts;
+    for (int64_t i = 0; i < wide.plain_numel(); ++i) parts.insert(parts.end(), {data[i].re, data[i].im});
+    return parts;
+  }
   Tensor wide = tensor.detach().to(kFloat64).contiguous();
   const double* data = wide.data<double>();
   return {data, data + wide.plain_numel()};
@@ -33,7 +41,14 @@ inline ::testing::AssertionResult close(const Tensor& got, const Tensor& wanted,
   return ::testing::AssertionSuccess();
 }
 
-inline void expect_equal(const Tensor& got, const Tensor& wanted) { EXPECT_TRUE(close(got, wanted, 0, 0)); }
+// The same dtype, device, sizes and elements.
+inline void expect_equal(const Tensor& got, const Tensor& wanted,
+                         std::source_location where = std::source_location::current()) {
+  const ::testing::ScopedTrace trace(where.file_name(), static_cast<int>(where.line()), "expect_equal");
+  EXPECT_EQ(dtype_name(got.dtype()), dtype_name(wanted.dtype()));
+  EXPECT_EQ(got.device(), wanted.device());
+  EXPECT_TRUE(close(got, wanted, 0, 0));
+}
 
 // Evenly spread values that do not repeat.
 inline Tensor ramp(SymIntSpan sizes, double low = -1, double high = 1) {

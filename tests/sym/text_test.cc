@@ -110,7 +110,7 @@ TEST_F(SymText, SymbolsCanBeMadeAsTheyAreMet) {
   EXPECT_FALSE(env->find_symbol("s5")->is_size);
 }
 
-TEST_F(SymText, BadTextNamesThePlace) {
+TEST_F(SymText, BadTextNamesTheOffset) {
   EXPECT_ERROR(read("2*s0 +"), "'2*s0 +' is no expression: at 6 it has '', where a number, a symbol or '('");
   EXPECT_ERROR(read("s9 + 1"), "at 0, there is no symbol s9");
   EXPECT_ERROR(read("Foo(s0)"), "at 0, there is no function Foo");

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
-#include "weft/ops/schema.h"
+#include "weft/dispatch/schema.h"
 
 namespace weft::opgen {
 namespace {
@@ -36,6 +36,9 @@ struct Overload {
   size_t index = 0;     // in the table
   size_t required = 0;  // C++ parameters without a default
   bool is_inplace_view = false;
+  std::set<size_t> one_number = {};  // C++ parameters that are lists, and may be given as one number
+  std::optional<size_t> exact_flag =
+      {};  // a C++ parameter that is a flag where another overload takes a number
 };
 
 std::string read_file(const std::string& path) {
@@ -202,13 +205,14 @@ std::string scalar_default(const DefaultValue& value, const Type& type) {
   if (text == "False") return "false";
   if (type.is(Type::Kind::kScalarType) && text == "4") return "kInt64";  // PyTorch's number of the type
   if (type.kind() == Type::Kind::kMemoryFormat) return "MemoryFormat::kContiguous";
-  if (text == "Mean" || text == "long") return text == "Mean" ? "1" : "kInt64";
+  if (text == "long") return "kInt64";
   if (text.size() >= 2 && (text[0] == '"' || text[0] == '\''))
     return "\"" + text.substr(1, text.size() - 2) + "\"";
   return text;
 }
 
 std::string default_text(const Argument& argument) {
+  if (argument.is_reduction()) return "Reduction::kMean";
   const Type& type = argument.type;
   const Type& list = type.is_optional() && type.element().is_list() ? type.element() : type;
   std::string text = argument.default_value->to_string();
@@ -257,9 +261,48 @@ size_t required_count(const Overload& o) {
   return required;
 }
 
+bool takes_number(const Type& type) {
+  switch (type.kind()) {
+    case Type::Kind::kScalar:
+    case Type::Kind::kInt:
+    case Type::Kind::kSymInt:
+    case Type::Kind::kFloat:
+      return true;
+    default:
+      return type.is_optional() && !type.element().is_list() && takes_number(type.element());
+  }
+}
+bool is_integer_list(const Type& type) {
+  const Type& list = type.is_optional() ? type.element() : type;
+  return list.is_list() && (list.element().is(Type::Kind::kInt) || list.element().is(Type::Kind::kSymInt));
+}
+
+// A list of integers may be given as one number, unless that number could mean another overload's argument.
+bool may_be_one_number(const Overload& o, size_t position, const std::vector<Overload*>& overloads) {
+  for (const Overload* other : overloads) {
+    const auto order = parameter_order(*other);
+    if (other != &o && position < order.size() && takes_number(other->schema.arguments[order[position]].type))
+      return false;
+  }
+  return true;
+}
+
+bool is_optional_flag(const Type& type) { return type.is_optional() && type.element().is(Type::Kind::kBool); }
+
+// The type of a parameter as users see it.
+std::string public_type(const Overload& o, size_t position) {
+  const Argument& argument = o.schema.arguments[parameter_order(o)[position]];
+  const Type& type = argument.type;
+  if (argument.is_reduction()) return "Reduction";
+  if (type.is(Type::Kind::kBool)) return "Flag";
+  if (is_optional_flag(type)) return "std::optional<Flag>";
+  if (o.one_number.contains(position)) return fmt::format("OneOrMore<{}>", parameter_type(type));
+  return parameter_type(type);
+}
+
 std::vector<std::string> types_of(const Overload& o) {
   std::vector<std::string> types;
-  for (size_t i : parameter_order(o)) types.push_back(parameter_type(o.schema.arguments[i].type));
+  for (size_t i = 0; i < o.schema.arguments.size(); ++i) types.push_back(public_type(o, i));
   return types;
 }
 
@@ -282,6 +325,24 @@ void resolve_ambiguities(std::vector<Overload*>& overloads) {
     }
 }
 
+// A bool converts to a flag and to a number alike: a template for bools alone decides for the flag.
+std::string exact_flag_forwarder(const Overload& o, bool is_method) {
+  std::string taken, given;
+  const auto order = parameter_order(o);
+  for (size_t k = is_method ? 1 : 0; k < order.size(); ++k) {
+    const Argument& a = o.schema.arguments[order[k]];
+    const bool is_flag = k == *o.exact_flag;
+    taken += fmt::format("{}{} {}", taken.empty() ? "" : ", ", is_flag ? "B" : public_type(o, k),
+                         cpp_name(a.name));
+    if (k > *o.exact_flag && k >= o.required) taken += " = " + default_text(a);
+    given += fmt::format("{}{}", given.empty() ? "" : ", ",
+                         is_flag ? fmt::format("Flag({})", cpp_name(a.name)) : cpp_name(a.name));
+  }
+  return fmt::format("template <std::same_as<bool> B>\n{} {}({}){} {{\n  return {}({});\n}}\n",
+                     return_type(o.schema), function_name(o), taken, is_method ? " const" : "",
+                     function_name(o), given);
+}
+
 std::string parameters(const Overload& o, bool with_defaults, bool without_self) {
   std::string text;
   auto order = parameter_order(o);
@@ -289,7 +350,7 @@ std::string parameters(const Overload& o, bool with_defaults, bool without_self)
     const Argument& a = o.schema.arguments[order[k]];
     if (without_self && k == 0) continue;
     if (!text.empty()) text += ", ";
-    text += parameter_type(a.type) + " " + cpp_name(a.name);
+    text += public_type(o, k) + " " + cpp_name(a.name);
     if (with_defaults && k >= o.required) text += " = " + default_text(a);
   }
   return text;
@@ -315,7 +376,12 @@ std::string signature_type(const Overload& o) {
 
 std::string argument_names(const Overload& o) {
   std::string text;
-  for (const Argument& a : o.schema.arguments) text += (text.empty() ? "" : ", ") + cpp_name(a.name);
+  for (const Argument& a : o.schema.arguments) {
+    if (!text.empty()) text += ", ";
+    if (a.is_reduction()) text += fmt::format("static_cast<int64_t>({})", cpp_name(a.name));
+    else if (is_optional_flag(a.type)) text += fmt::format("plain({})", cpp_name(a.name));
+    else text += cpp_name(a.name);
+  }
   return text;
 }
 
@@ -397,9 +463,12 @@ void write_headers(const std::filesystem::path& folder, const std::vector<Overlo
   for (const Overload& o : overloads) {
     functions += fmt::format("// {}\n{} {}({});\n", o.text, return_type(o.schema), function_name(o),
                              parameters(o, true, false));
-    if (is_method(o))
+    if (o.exact_flag) functions += exact_flag_forwarder(o, false);
+    if (is_method(o)) {
       methods += fmt::format("{} {}({}) const;\n", return_type(o.schema), function_name(o),
                              parameters(o, true, true));
+      if (o.exact_flag) methods += exact_flag_forwarder(o, true);
+    }
   }
   functions += "\n}  // namespace weft\n";
   write_if_changed(folder / "weft/core/tensor_methods.inc", methods);
@@ -429,7 +498,9 @@ void write_definitions(const std::filesystem::path& folder, const std::vector<Ov
     std::string text = kBanner;
     text +=
         "#include \"ops/table.h\"\n#include \"weft/ops/functions.h\"\n#include "
-        "\"weft/ops/layers.h\"\n\nnamespace weft {\n\n";
+        "\"weft/dispatch/layers.h\"\n\nnamespace weft {\n\nnamespace {\n[[maybe_unused]] std::optional<bool> "
+        "plain(std::optional<Flag> flag) {\n  if (!flag) return std::nullopt;\n  return "
+        "static_cast<bool>(*flag);\n}\n}  // namespace\n\n";
     for (const Overload& o : overloads) {
       if (std::hash<std::string>()(o.schema.name) % parts != part) continue;
       text += definition(o);
@@ -462,7 +533,15 @@ int run(int argc, char** argv) {
     overloads[i].required = required_count(overloads[i]);
     by_name[function_name(overloads[i])].push_back(&overloads[i]);
   }
-  for (auto& [name, set] : by_name) resolve_ambiguities(set);
+  for (auto& [name, set] : by_name) {
+    for (Overload* o : set)
+      for (size_t i = 0; i < o->schema.arguments.size(); ++i)
+        if (const Type& type = o->schema.arguments[parameter_order(*o)[i]].type;
+            is_integer_list(type) && may_be_one_number(*o, i, set))
+          o->one_number.insert(i);
+        else if (type.is(Type::Kind::kBool) && !may_be_one_number(*o, i, set)) o->exact_flag = i;
+    resolve_ambiguities(set);
+  }
   std::filesystem::path folder = argv[1];
   write_headers(folder, overloads);
   write_table(folder, overloads);

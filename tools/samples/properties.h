@@ -14,7 +14,7 @@ enum class Uniqueness : uint8_t {
   kAnyValue,     // bits that are nobody's business, and values that PyTorch gets wrong
 };
 
-// How result or written argument `name` of this call is to be compared. Results are called by their place:
+// How result or written argument `name` of this call is to be compared. Results are called by their index:
 // "0", "1".
 Uniqueness uniqueness_of(const Row& row, const std::string& name);
 // The same for the gradient of argument `name`.
@@ -27,7 +27,7 @@ void compare_choices(Differences& differences, const std::string& what, const st
 // The same values in every row, in any order.
 void compare_in_any_order(Differences& differences, const std::string& what, const Elements& got,
                           const Elements& stored, double noise);
-// Gradients that may lie on another one of equal elements: sums along the call's dim must agree.
+// Gradients that may go to another one of equal elements: sums along the call's dim must agree.
 void compare_lane_sums(Differences& differences, const std::string& what, const Row& row, const Elements& got,
                        const Elements& stored, double noise);
 // Takes out of the comparison what PyTorch answers in two ways: where the input of some activations is NaN,

@@ -10,7 +10,7 @@
 #include "samples/properties.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 
 namespace weft::recorded {
 namespace {
@@ -128,7 +128,7 @@ class SampleRun {
     std::set<const Storage*> written;
     const Json* after = json_.find("after");
     for (const auto& [name, tensor] : arguments_.tensors)
-      if ((after && after->contains(name)) || is_updated_in_secret(name))
+      if ((after && after->contains(name)) || is_mutated_silently(name))
         written.insert(tensor.storage().get());
     Arguments before = make_arguments(op_, row_, file_.tensors());
     for (size_t i = 0; i < before.tensors.size(); ++i) {
@@ -145,7 +145,7 @@ class SampleRun {
   }
 
   // Batch normalisation updates its running statistics, and its schemas do not say so.
-  static bool is_updated_in_secret(const std::string& name) {
+  static bool is_mutated_silently(const std::string& name) {
     return name == "running_mean" || name == "running_var";
   }
 
@@ -191,7 +191,7 @@ class SampleRun {
     for (const auto& [name, tensor] : arguments_.tensors)
       if (is_differentiable(tensor.dtype())) leaves.push_back(tensor.set_requires_grad());
     std::vector<Value> results = results_of(call(op_, arguments_.values));
-    for (size_t i : places_of_cotangents()) {
+    for (size_t i : indices_of_cotangents()) {
       if (i >= results.size() || !results[i].is_tensor() || !results[i].tensor_ref().requires_grad()) {
         found_.add(fmt::format("vjp: out[{}] carries no gradient", i));
         return {};
@@ -202,12 +202,12 @@ class SampleRun {
     return autograd::grad(outputs, leaves, cotangents, {.allow_unused = true});
   }
 
-  std::vector<size_t> places_of_cotangents() const {
+  std::vector<size_t> indices_of_cotangents() const {
     const Json* of = json_.find("vjp_of");
     if (!of) return {0};
-    std::vector<size_t> places;
-    for (const Json& place : of->as_array()) places.push_back(static_cast<size_t>(place.as_int()));
-    return places;
+    std::vector<size_t> indices;
+    for (const Json& index : of->as_array()) indices.push_back(static_cast<size_t>(index.as_int()));
+    return indices;
   }
 
   static Tensor cotangent_for(const Tensor& result) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "weft/base/json.h"
+#include "weft/dispatch/operator.h"
 #include "weft/io/safetensors.h"
-#include "weft/ops/operator.h"
 
 // Recorded calls of operators, <family>.json beside <family>.safetensors: what was called with what, and what
 // PyTorch answered. tests/data/samples/README.md describes the format.

@@ -18,7 +18,7 @@ class DetectAnomaly {
 namespace autograd {
 bool anomaly_enabled();
 bool anomaly_checks_nan();
-// In anomaly mode, keeps the forward call's place on the node.
+// In anomaly mode, keeps the forward call's stack trace on the node.
 void note_forward_call(GradNode& node);
 }  // namespace autograd
 

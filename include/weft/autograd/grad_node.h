@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "weft/base/stack_trace.h"
-#include "weft/ops/op_def.h"
-#include "weft/ops/origin.h"
+#include "weft/dispatch/op_def.h"
+#include "weft/dispatch/origin.h"
 
 namespace weft {
 
 class GradNode;
 
-// A place where a gradient goes: a result of the forward call that `node` differentiates.
+// An edge of the tape: where a gradient goes, a result of the forward call that `node` differentiates.
 struct Edge {
   Ref<GradNode> node;
   uint32_t result = 0;
@@ -50,8 +50,8 @@ struct NodeHooks {
   uint64_t next_id = 1;
 };
 
-// One recorded call on the tape. `apply` turns gradients of its results into gradients of its inputs, which
-// go along `next`. Nodes are freed iteratively: a chain of a million does not recurse.
+// One recorded call on the tape. `apply` is its pullback: from gradients of its results to gradients of its
+// inputs, which go along `next`. Nodes are freed iteratively: a chain of a million does not recurse.
 class GradNode : public RefCounted, public Pooled {
  public:
   GradNode();
@@ -73,11 +73,14 @@ class GradNode : public RefCounted, public Pooled {
   std::unique_ptr<const StackTrace> forward_trace;  // in anomaly mode: where the forward call was made
   OriginRef origin;                                 // of the forward call, where somebody recorded it
   uint64_t sequence;                                // later calls have larger numbers
+  // Another node runs it too, in the same backward or before: what it saved lives as long as somebody holds
+  // it.
+  bool is_part = false;
 
   NodeHooks& ensure_hooks();
 };
 
-// The autograd state of a tensor: of a leaf, or of a result with its place on the tape.
+// The autograd state of a tensor: of a leaf, or of a result with its node on the tape.
 struct VariableMeta final : AutogradMeta, Pooled {
   Ref<GradNode> grad_fn;
   uint32_t result = 0;
@@ -120,6 +123,7 @@ class NoGrad {
  private:
   bool saved_;
 };
+using NoGradGuard = NoGrad;
 class EnableGrad {
  public:
   EnableGrad();

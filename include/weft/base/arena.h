@@ -7,8 +7,8 @@
 namespace weft {
 
 // Memory for many objects that are made one after the other and mostly end together, as the nodes of a graph
-// do: they lie side by side in the order they were made, in blocks that grow with their number. A block goes
-// with the last object in it, so objects may outlive the arena. One thread allocates; any may free.
+// do: bump allocation in blocks that grow with their number. A block is freed with the last object in it,
+// so objects may outlive the arena. One thread allocates; any may free.
 class Arena {
  public:
   static constexpr size_t kAlignment = 8;

@@ -9,7 +9,7 @@ namespace weft {
 enum class DeviceType : uint8_t {
   kCpu,
   kMeta,  // shapes without data
-  kSim,   // a simulated accelerator: its own memory, explicit copies, CPU kernels behind the barrier
+  kSim,   // a simulated accelerator: its own memory, explicit copies, the CPU's kernels
 };
 
 // Where a tensor's memory is: `cpu`, `meta`, or `sim:N`.

@@ -47,7 +47,7 @@ std::string_view short_name(DType t);
 // The inverse of `dtype_name`; nothing for a name that is not one of ours.
 std::optional<DType> dtype_from_name(std::string_view name);
 
-// The type that holds values of both, as for two tensors of at least one dimension.
+// Type promotion, as for two tensors of at least one dimension.
 DType promote(DType a, DType b);
 // The real type of a complex type's parts, and back (f16 and bf16 pair with complex64).
 DType real_type(DType t);

@@ -53,6 +53,10 @@ struct InternalError : Error {
 struct FormatError : UserError {
   using UserError::UserError;
 };
+// An assertion of the user's program does not hold: assert_that, aten::_assert_scalar, a check of a graph.
+struct AssertionError : UserError {
+  using UserError::UserError;
+};
 // An allocation that the machine cannot satisfy.
 struct OutOfMemoryError : UserError {
   using UserError::UserError;

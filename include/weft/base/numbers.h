@@ -71,7 +71,7 @@ struct BFloat16 {
   }
 };
 
-// A complex number as a plain pair: free of std inlines, so that each instruction set compiles its own copy.
+// A complex number as a plain pair: no COMDATs of std, so that each instruction set compiles its own copy.
 template <typename T>
 struct Complex {
   T re{}, im{};

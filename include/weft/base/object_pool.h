@@ -22,8 +22,8 @@ inline constexpr bool kPoolsObjects = true;
 
 inline constexpr size_t kPoolStep = 64, kPoolClasses = 16;
 
-// The memory of objects that ended on this thread, by size, for the next ones: a list of each class, and how
-// much more may be kept. There is no room before the thread's first use of the pool and after its end.
+// Free lists of this thread, one for each size class, and how much more each may keep: nothing before the
+// thread's first use of the pool and after its end.
 struct ObjectPool {
   struct Free {
     Free* next;
@@ -39,7 +39,7 @@ void free_unpooled(void* memory, size_t size_class) noexcept;
 }  // namespace detail
 
 // A base for small classes whose objects come and go with every operator call: their memory is kept for the
-// next object, by the thread that frees it, without locks.
+// next object, in free lists of the thread that frees it, without locks.
 struct Pooled {
   static void* operator new(size_t bytes) {
     size_t size_class = (bytes - 1) / detail::kPoolStep;

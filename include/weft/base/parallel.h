@@ -19,7 +19,7 @@ void run_blocks(int64_t begin, int64_t end, int64_t grain, FunctionRef<void(int6
 inline void parallel_for(int64_t begin, int64_t end, int64_t grain,
                          FunctionRef<void(int64_t, int64_t)> body) {
   if (begin >= end) return;
-  // Unsigned: the distance may not fit int64.
+  // Unsigned: the difference may not fit int64.
   if (static_cast<uint64_t>(end) - static_cast<uint64_t>(begin) <= static_cast<uint64_t>(grain) && grain > 0)
     body(begin, end);
   else detail::run_blocks(begin, end, grain, body);

@@ -6,7 +6,7 @@
 
 namespace weft {
 
-// A base for objects shared by counted handles. `Ref<T>` deletes through `T::release_last`, which a type
+// A base for reference-counted objects. `Ref<T>` deletes through `T::release_last`, which a type
 // may shadow to free long chains without recursion or to return memory to a pool.
 class RefCounted {
  public:
@@ -40,7 +40,7 @@ class RefCounted {
   mutable std::atomic<uint32_t> count_{0};
 };
 
-// A counted handle, 8 bytes, possibly null.
+// A reference-counted handle, 8 bytes, possibly null.
 template <typename T>
 class Ref {
  public:

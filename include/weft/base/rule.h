@@ -18,6 +18,8 @@ class Rule<R(A...)> {
   constexpr Rule(std::nullptr_t) {}  // NOLINT(google-explicit-constructor)
   template <std::convertible_to<R (*)(A...)> F>
   constexpr Rule(F f) : plain_(f) {}  // NOLINT(google-explicit-constructor)
+  // A plain function that is also given `state`, which lives as long as the process.
+  constexpr Rule(R (*f)(const void* state, A...), const void* state) : stateful_(f), state_(state) {}
   template <typename F>
   static Rule keeping(F f) {
     Rule rule;

@@ -11,7 +11,7 @@
 
 namespace weft {
 
-// Whether moving an object and ending the old one comes to copying its bytes. Types of which this holds,
+// Trivially relocatable: moving an object and ending the old one is a memcpy. Types of which this holds,
 // though the language cannot know, say so beside their definition.
 template <typename T>
 inline constexpr bool is_relocatable = std::is_trivially_copyable_v<T>;

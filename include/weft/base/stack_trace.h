@@ -10,7 +10,7 @@
 
 namespace weft {
 
-// A place in a program: what is not known is empty, and 0 for the line.
+// A source location: what is not known is empty, and 0 for the line.
 struct SourceFrame {
   std::string function;     // "forward(weft::Tensor)"
   std::string file;         // as the compiler was given it, like std::source_location's
@@ -49,7 +49,7 @@ class StackTrace {
   // What the calls return to.
   std::span<const void* const> addresses() const { return {addresses_.data(), count_}; }
 
-  // Names and lines, calls that were inlined included. Takes milliseconds for places that were never asked
+  // Names and lines, calls that were inlined included. Takes milliseconds for addresses that were never asked
   // for before.
   std::vector<SourceFrame> frames() const;
   // The innermost frame that is not the library's: whom a message should name. Unknown when there is none.

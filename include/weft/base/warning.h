@@ -83,7 +83,7 @@ void warn(WarningKind kind, fmt::format_string<const Args&...> text, const Args&
     detail::emit_warning(kind, nullptr, text, fmt::make_format_args(args...));
 }
 
-// Warns about another place.
+// Warns about another source location.
 template <typename... Args>
 void warn_at(const SourceFrame& where, WarningKind kind, fmt::format_string<const Args&...> text,
              const Args&... args) {

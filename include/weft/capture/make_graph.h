@@ -16,9 +16,9 @@ enum class CaptureMode : uint8_t {
   kSymbolic,  // tensors without data whose sizes are symbols, so that the graph holds for other sizes
 };
 
-// Operators that a capture replaces by what a function over their arguments calls.
+// Operators that a capture decomposes, with the function over their arguments that does it.
 using Decompositions = std::unordered_map<const Operator*, ValueFunction>;
-// Every operator that has a lowering in the table.
+// Every operator that has a decomposition in the table.
 const Decompositions& standard_decompositions();
 
 struct MakeGraphOptions {

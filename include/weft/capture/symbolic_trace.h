@@ -53,7 +53,7 @@ GraphModule symbolic_trace_function(const ValueFunction& f, const std::vector<de
 // The same of a graph: its calls are recorded again as what they are.
 GraphModule symbolic_trace_graph(const GraphModule& module, SymbolicTraceOptions options);
 
-// Captures a function or module without inputs: its arguments are stand-ins whose operators record. What does
+// Captures a function or module without inputs: its arguments are proxies whose operators record. What does
 // not depend on them runs, and its results become constants.
 //
 //   GraphModule g = symbolic_trace(net);
@@ -77,7 +77,7 @@ GraphModule symbolic_trace(F f, SymbolicTraceOptions options = {}) {
   }
 }
 
-// Replaces calls of modules by what they do, so that the graph needs no C++ code.
+// Inlines calls of modules, so that the graph needs no C++ code.
 GraphModule inline_modules(const GraphModule& module);
 // The same graph, whose calls of C++ modules are calls of graphs of what those do, in the mode that they are
 // in: what a file can hold. Tensors are shared.

@@ -30,7 +30,7 @@ struct TraceOptions {
   double check_tolerance = 1e-5;
   // A list among the results is a warning, a dictionary an error: their structure is that of the example.
   bool strict = true;
-  // Records functional forms of operators that write in place.
+  // Records functional forms of in-place operators.
   bool force_outplace = false;
   // Arguments by name, instead of the example inputs.
   Kwargs example_kwarg_inputs = {};
@@ -59,7 +59,7 @@ bool is_tracing_enabled();
 
 // Gives the value a name in the graph that is being traced, if any.
 Tensor named(std::string_view name, const Tensor& value);
-// A tensor of one integer as a size, which a trace follows.
+// A tensor of one integer as a size, which a trace records.
 SymInt as_size(const Tensor& value);
 
 // --- what is traced --------------------------------------------------------------------------------------

@@ -73,7 +73,7 @@ class TracedModule : public nn::Module {
   std::vector<std::string> method_names() const;
   void add_method(TracedFunction method) const;
   bool has(std::string_view path) const { return try_find(path).has_value(); }
-  // Puts a value in the place of one of the same kind, for all methods: set_attribute("fc.weight", weight).
+  // Replaces a value by one of the same kind, for all methods: set_attribute("fc.weight", weight).
   // An error for a path that leads nowhere, and for a value that removes what is there.
   void set_attribute(std::string_view path, const Value& value) const;
   // Always an error: the graphs name what is there.

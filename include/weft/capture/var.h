@@ -16,7 +16,7 @@ class Var {
  public:
   Var() = default;
   template <typename T>
-    requires(!std::same_as<std::decay_t<T>, Var>)
+    requires(!std::same_as<std::decay_t<T>, Var> && detail::ConvertsToValue<T>)
   Var(const T& value) : value_(wrap(to_value(value))) {}  // NOLINT(google-explicit-constructor)
   Var(const char* text) : value_(text) {}                 // NOLINT(google-explicit-constructor)
   // A Value as it is; a node of the graph that is being traced stands for what it will give.
@@ -49,6 +49,22 @@ class Var {
   Var& operator-=(const Var& other) { return *this = apply("operator.sub", {*this, other}); }
   Var& operator*=(const Var& other) { return *this = apply("operator.mul", {*this, other}); }
 
+  // Friends, so that only a Var among the operands brings them in.
+#define WEFT_VAR_OPERATOR(symbol, name) \
+  friend Var operator symbol(const Var& a, const Var& b) { return apply("operator." name, {a, b}); }
+  WEFT_VAR_OPERATOR(+, "add")
+  WEFT_VAR_OPERATOR(-, "sub")
+  WEFT_VAR_OPERATOR(*, "mul")
+  WEFT_VAR_OPERATOR(/, "truediv")
+  WEFT_VAR_OPERATOR(%, "mod")
+  WEFT_VAR_OPERATOR(==, "eq")
+  WEFT_VAR_OPERATOR(!=, "ne")
+  WEFT_VAR_OPERATOR(<, "lt")
+  WEFT_VAR_OPERATOR(<=, "le")
+  WEFT_VAR_OPERATOR(>, "gt")
+  WEFT_VAR_OPERATOR(>=, "ge")
+#undef WEFT_VAR_OPERATOR
+
   // The function of that name in graphs: "operator.add".
   static Var apply(std::string_view function, std::initializer_list<Var> args);
 
@@ -57,21 +73,6 @@ class Var {
   void require_known(std::string_view what) const;
   Value value_;
 };
-
-#define WEFT_VAR_OPERATOR(symbol, name) \
-  inline Var operator symbol(const Var& a, const Var& b) { return Var::apply("operator." name, {a, b}); }
-WEFT_VAR_OPERATOR(+, "add")
-WEFT_VAR_OPERATOR(-, "sub")
-WEFT_VAR_OPERATOR(*, "mul")
-WEFT_VAR_OPERATOR(/, "truediv")
-WEFT_VAR_OPERATOR(%, "mod")
-WEFT_VAR_OPERATOR(==, "eq")
-WEFT_VAR_OPERATOR(!=, "ne")
-WEFT_VAR_OPERATOR(<, "lt")
-WEFT_VAR_OPERATOR(<=, "le")
-WEFT_VAR_OPERATOR(>, "gt")
-WEFT_VAR_OPERATOR(>=, "ge")
-#undef WEFT_VAR_OPERATOR
 
 // A check that captures keep: recorded when the condition is symbolic, otherwise an error with this message
 // when it does not hold.

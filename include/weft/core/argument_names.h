@@ -35,8 +35,7 @@ class ArgumentNames {
   bool takes_any_name() const;
   // One value for each name. `what` begins the errors: an unknown name (which lists the known ones), one that
   // is given twice, one that is missing, too many values.
-  ValueList bind(Args args, const Kwargs& kwargs = {},
-                 std::string_view what = "forward") const;
+  ValueList bind(Args args, const Kwargs& kwargs = {}, std::string_view what = "forward") const;
 
  private:
   std::vector<Entry> entries_;

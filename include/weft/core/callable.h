@@ -8,7 +8,7 @@
 
 namespace weft {
 
-// A function of any signature, as those see it who know only Values.
+// A type-erased function: Values in, a Value out.
 using ValueFunction = std::function<Value(Args)>;
 
 // A function as a Value: a closure, a module, a graph module, a branch of a conditional.
@@ -86,7 +86,7 @@ concept HasOneSignature = requires(F f) { std::function(f); };
 
 }  // namespace detail
 
-// Adapts a function whose signature says its types. Wrong arguments are an error that names their place:
+// Adapts a function whose signature says its types. Wrong arguments are an error that names their path:
 // `argument 1['a'][0]: expected a tensor but got an integer (3)`. A function that returns nothing gives None.
 //   ValueFunction f = make_callable([](const Tensor& x, std::optional<double> scale) { return x *
 //   scale.value_or(1); });

@@ -28,7 +28,7 @@ class LiteralScope {
   LiteralObserver* outer_;
 };
 
-// A tensor of these sizes with a copy of `values`, row by row; a vector unless sizes are given.
+// A tensor of these sizes with a copy of `values`, row-major; a vector unless sizes are given.
 template <typename T>
 Tensor from_data(const std::vector<T>& values, SymIntSpan sizes) {
   Tensor tensor = allocate_contiguous(sizes, dtype_of<T>);

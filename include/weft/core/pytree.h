@@ -25,7 +25,7 @@ struct PathKey {
 using KeyPath = std::vector<PathKey>;
 std::string to_string(const KeyPath& path);
 
-// What is left of a tree without its leaves: small, immutable, shared by counting. Two are equal when they
+// What is left of a tree without its leaves: small, immutable, reference-counted. Two are equal when they
 // describe the same values: kinds, dictionary keys with their order, struct names and fields, children.
 class TreeSpec {
  public:
@@ -121,7 +121,7 @@ Value tree_map_with_path(FunctionRef<Value(const KeyPath&, const Value&)> f, con
 // that says where they differ if `tree` has another structure above those leaves.
 ValueList flatten_up_to(const TreeSpec& spec, const Value& tree);
 // One value for every leaf of `spec`, from a tree that may stop above its leaves: each value of `prefix`
-// stands for all leaves below its place. `{0, None}` for two arguments is 0 for all of the first, None for
+// stands for all leaves of its subtree. `{0, None}` for two arguments is 0 for all of the first, None for
 // the second's.
 ValueList broadcast_prefix(const Value& prefix, const TreeSpec& spec, LeafRule is_leaf = no_container);
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <concepts>
 #include <string>
-#include <variant>
 
 #include "weft/base/dtype.h"
 #include "weft/sym/sym_int.h"
@@ -12,31 +12,51 @@ namespace weft {
 // forms of the first three. Weak in type promotion: only its category counts.
 class Scalar {
  public:
-  Scalar() : value_(int64_t{0}) {}
+  enum class Kind : uint8_t { kBool, kInt, kDouble, kComplex, kSymInt, kSymFloat, kSymBool };
+
+  Scalar() noexcept : Scalar(int64_t{0}) {}
   // NOLINTBEGIN(google-explicit-constructor)
-  Scalar(bool v) : value_(v) {}
+  Scalar(bool v) noexcept : kind_(Kind::kBool) { bits_.integer = v; }
   template <std::integral T>
     requires(!std::same_as<T, bool>)
-  Scalar(T v) : value_(static_cast<int64_t>(v)) {}
-  template <std::floating_point T>
-  Scalar(T v) : value_(static_cast<double>(v)) {}
-  Scalar(Half v) : value_(static_cast<double>(float(v))) {}
-  Scalar(BFloat16 v) : value_(static_cast<double>(float(v))) {}
-  Scalar(Complex<double> v) : value_(v) {}
-  Scalar(Complex<float> v) : value_(Complex<double>(v)) {}
-  Scalar(const SymInt& v) {
-    if (v.is_symbolic()) value_ = v;
-    else value_ = v.plain();
+  Scalar(T v) noexcept : kind_(Kind::kInt) {
+    bits_.integer = static_cast<int64_t>(v);
   }
-  Scalar(SymFloat v);
-  Scalar(SymBool v);
+  template <std::floating_point T>
+  Scalar(T v) noexcept : kind_(Kind::kDouble) {
+    bits_.number = {static_cast<double>(v), 0};
+  }
+  Scalar(Half v) noexcept : Scalar(float(v)) {}
+  Scalar(BFloat16 v) noexcept : Scalar(float(v)) {}
+  Scalar(Complex<double> v) noexcept : kind_(Kind::kComplex) { bits_.number = v; }
+  Scalar(Complex<float> v) noexcept : Scalar(Complex<double>(v)) {}
+  // What is known without a guard becomes a plain number.
+  Scalar(const SymInt& v);
+  Scalar(const SymFloat& v);
+  Scalar(const SymBool& v);
   // NOLINTEND(google-explicit-constructor)
+  Scalar(const Scalar& other) noexcept : kind_(other.kind_), bits_(other.bits_) {
+    if (is_symbolic()) [[unlikely]]
+      sym::detail::retain(bits_.expr);
+  }
+  Scalar(Scalar&& other) noexcept : kind_(std::exchange(other.kind_, Kind::kInt)), bits_(other.bits_) {}
+  Scalar& operator=(Scalar other) noexcept {
+    std::swap(kind_, other.kind_);
+    std::swap(bits_, other.bits_);
+    return *this;
+  }
+  ~Scalar() {
+    if (is_symbolic()) [[unlikely]]
+      sym::detail::release(bits_.expr);
+  }
 
-  bool is_bool() const { return value_.index() == 0 || value_.index() == 6; }
-  bool is_integral() const { return value_.index() == 1 || value_.index() == 4; }  // without bool
-  bool is_floating() const { return value_.index() == 2 || value_.index() == 5; }
-  bool is_complex() const { return value_.index() == 3; }
-  bool is_symbolic() const { return value_.index() >= 4; }
+  Kind kind() const noexcept { return kind_; }
+  bool is_bool() const noexcept { return kind_ == Kind::kBool || kind_ == Kind::kSymBool; }
+  // Without bool.
+  bool is_integral() const noexcept { return kind_ == Kind::kInt || kind_ == Kind::kSymInt; }
+  bool is_floating() const noexcept { return kind_ == Kind::kDouble || kind_ == Kind::kSymFloat; }
+  bool is_complex() const noexcept { return kind_ == Kind::kComplex; }
+  bool is_symbolic() const noexcept { return kind_ >= Kind::kSymInt; }
 
   // Conversions; a symbolic number guards, and a complex one with an imaginary part is an error.
   bool to_bool() const;
@@ -51,19 +71,29 @@ class Scalar {
       return T(to_complex());
     else return T(static_cast<double>(to_double()));
   }
+  // An integer with its expression, where it has one; a symbolic bool or float likewise. Only
+  // for a Scalar of that category.
+  SymInt to_sym_int() const;
+  SymFloat to_sym_float() const;
+  SymBool to_sym_bool() const;
 
   // The dtype of a 0-dim tensor made from it: bool, int64, float64 or complex128.
   DType dtype() const;
-  const std::variant<bool, int64_t, double, Complex<double>, SymInt, SymFloat, SymBool>& value() const {
-    return value_;
-  }
   std::string to_string() const;
   // Same category and same value.
   bool equals(const Scalar& other) const;
   bool equals_number(double v) const { return !is_complex() && !is_symbolic() && to_double() == v; }
 
  private:
-  std::variant<bool, int64_t, double, Complex<double>, SymInt, SymFloat, SymBool> value_;
+  union Bits {
+    int64_t integer;         // of bools too
+    Complex<double> number;  // of real numbers the real part
+    const sym::Expr* expr;
+    Bits() : number() {}
+  };
+
+  Kind kind_;
+  Bits bits_;
 };
 
 }  // namespace weft

@@ -57,7 +57,7 @@ class ListSpan {
 using IntSpan = ListSpan<int64_t>;
 using TensorSpan = ListSpan<Tensor>;
 
-// A list of sizes that may be symbolic. A list of plain integers is read in place: an int64_t is its own
+// A list of sizes that may be symbolic. A list of plain integers is not copied: an int64_t is its own
 // SymInt, but for the far negative values that SymInt keeps for its pointers.
 class SymIntSpan : public ListSpan<SymInt> {
  public:
@@ -82,14 +82,24 @@ class SymIntSpan : public ListSpan<SymInt> {
       if (value.is_symbolic()) return false;
     return true;
   }
-  // The same list as integers; every element must be plain.
-  IntSpan plain() const { return {reinterpret_cast<const int64_t*>(data()), size()}; }
+  // The same list as integers; an error where an element depends on symbols, or is too far below zero.
+  IntSpan plain() const {
+    if (!is_plain()) [[unlikely]]
+      refuse_symbolic();
+    return unsafe_plain();
+  }
+  // The same without a look at the elements.
+  IntSpan unsafe_plain() const { return {reinterpret_cast<const int64_t*>(data()), size()}; }
+
+ private:
+  [[noreturn, gnu::cold]] void refuse_symbolic() const;
 };
 
 // A list that may be left out. Unlike std::optional it takes braces as they are: sum(x, {0, 1}).
 template <typename Span>
 class OptionalSpan {
  public:
+  using Element = typename Span::Element;
   constexpr OptionalSpan() = default;
   // NOLINTBEGIN(google-explicit-constructor)
   constexpr OptionalSpan(std::nullopt_t) {}
@@ -111,6 +121,34 @@ class OptionalSpan {
   Span list_;
   bool has_value_ = false;
 };
+// A list that may be given as one number: sum(x, 0), x.view(-1), max_pool2d(x, 2). A bool is no number.
+template <typename Span>
+class OneOrMore : public Span {
+ public:
+  using Span::Span;
+  constexpr OneOrMore() = default;
+  // NOLINTBEGIN(google-explicit-constructor)
+  constexpr OneOrMore(Span list) : Span(list) {}
+  template <std::integral T>
+    requires(!std::same_as<T, bool>)
+  OneOrMore(T one) : is_one_(true), one_(static_cast<int64_t>(one)) {
+    look_at_own();
+  }
+  OneOrMore(const SymInt& one) : is_one_(true), one_(one) { look_at_own(); }
+  // NOLINTEND(google-explicit-constructor)
+  OneOrMore(const OneOrMore& other) : Span(other), is_one_(other.is_one_), one_(other.one_) {
+    if (is_one_) look_at_own();
+  }
+  OneOrMore& operator=(const OneOrMore&) = delete;
+
+ private:
+  static constexpr bool kIsSymbolic = std::same_as<typename Span::Element, SymInt>;
+  void look_at_own() { static_cast<Span&>(*this) = Span(ListSpan<typename Span::Element>(&one_, 1)); }
+
+  bool is_one_ = false;
+  std::conditional_t<kIsSymbolic, SymInt, int64_t> one_ = 0;
+};
+
 using OptionalIntSpan = OptionalSpan<IntSpan>;
 using OptionalSymIntSpan = OptionalSpan<SymIntSpan>;
 

@@ -60,7 +60,7 @@ class StructObject final : public ValueObject {
 };
 
 Value make_struct(StructTypeRef type, ValueList fields);
-// The record that a Value holds, without touching its count; null when it holds something else.
+// The record that a Value holds, without touching its refcount; null when it holds something else.
 inline const StructObject* struct_in(const Value& value) noexcept {
   return static_cast<const StructObject*>(value.object_of(ValueObject::Role::kStruct));
 }

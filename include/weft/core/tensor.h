@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,12 +10,17 @@
 #include <vector>
 
 #include "weft/base/random.h"
+#include "weft/core/option_types.h"
 #include "weft/core/scalar.h"
 #include "weft/core/tensor_impl.h"
 
 namespace weft {
 
-// A counted handle (8 bytes) to a tensor: an n-dimensional array, or nothing. Copying a Tensor shares it.
+namespace autograd {
+class HookHandle;
+}
+
+// A reference-counted handle (8 bytes) to a tensor: an n-dimensional array, or nothing. Copies share it.
 //
 // Operators are methods (`x.add(y)`) and free functions (`add(x, y)`) made from their ATen schemas; what
 // stands here by hand is what a tensor *is*: its type, geometry, memory and gradient state.
@@ -42,8 +49,8 @@ class Tensor {
   const SymInt& storage_offset() const { return the_impl().storage_offset(); }
   bool is_symbolic() const { return the_impl().is_symbolic(); }
   // The geometry as integers; an error when it is symbolic.
-  IntSpan plain_sizes() const { return require_plain().sizes().plain(); }
-  IntSpan plain_strides() const { return require_plain().strides().plain(); }
+  IntSpan plain_sizes() const { return require_plain().sizes().unsafe_plain(); }
+  IntSpan plain_strides() const { return require_plain().strides().unsafe_plain(); }
   int64_t plain_numel() const { return require_plain().plain_numel(); }
 
   bool is_contiguous(MemoryFormat format = MemoryFormat::kContiguous) const {
@@ -71,11 +78,26 @@ class Tensor {
   // --- gradients (defined by the autograd layer) ---
   bool requires_grad() const { return flags() & layer::kAutograd; }
   const Tensor& set_requires_grad(bool requires_grad = true) const;
+  const Tensor& requires_grad_(bool requires_grad = true) const { return set_requires_grad(requires_grad); }
   bool is_leaf() const;
   Tensor grad() const;
   void set_grad(const Tensor& grad) const;
   // Computes d(this)/d(leaves) and adds it to each leaf's `.grad`; `gradient` defaults to 1 for one element.
   void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
+
+  // Calls `hook` with the gradient of this tensor in every backward; what it returns, if defined, replaces
+  // it.
+  autograd::HookHandle register_hook(std::function<Tensor(const Tensor&)> hook) const;
+
+  // The one element as a C++ number, x.item<double>(); needs weft/ops/conversions.h.
+  template <typename T>
+  T item() const;
+
+  // Parts along the first dim, as Python's brackets: a view of one row, or the rows at these positions, or
+  // those that a mask keeps. at(x, {...}) of weft/ops/indexing.h takes several entries.
+  Tensor operator[](int64_t row) const;
+  Tensor operator[](const SymInt& row) const;
+  Tensor operator[](const Tensor& rows) const;
 
   // PyTorch's layout: nested brackets, aligned columns, a dtype where it is not the default.
   std::string to_string() const;
@@ -124,6 +146,8 @@ struct TensorSpec {
   SymInts strides;
 };
 
+// What a tensor is like.
+TensorSpec spec_of(const Tensor& tensor);
 // A spec with row-major strides.
 TensorSpec contiguous_spec(SymIntSpan sizes, DType dtype, Device device);
 // Fresh memory for `spec`, uninitialised.
@@ -146,6 +170,8 @@ struct SizesText {
   std::string str() const;
   operator std::string() const { return str(); }  // NOLINT(google-explicit-constructor)
 };
+// Writes `to_string()`; fmt does so too.
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 inline TensorText describe(const Tensor& tensor) { return {tensor}; }
 inline SizesText describe_sizes(SymIntSpan sizes) { return {sizes}; }
 
@@ -167,6 +193,13 @@ struct TextFormatter {
   }
 };
 }  // namespace weft::detail
+template <>
+struct fmt::formatter<weft::Tensor> : fmt::formatter<std::string_view> {
+  template <typename Context>
+  auto format(const weft::Tensor& tensor, Context& context) const {
+    return fmt::formatter<std::string_view>::format(tensor.to_string(), context);
+  }
+};
 template <>
 struct fmt::formatter<weft::TensorText> : weft::detail::TextFormatter<weft::TensorText> {};
 template <>

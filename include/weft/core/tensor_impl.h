@@ -71,7 +71,7 @@ struct TensorBox : RefCounted {
 struct ViewStep;
 class TensorImpl;
 
-// Hears what the program asks of watched tensors. A trace answers with sizes that know where they come from;
+// Observes what the program asks of watched tensors. A trace answers with sizes that know their source;
 // a tensor that is only a name has no answer to some of the questions.
 class TensorWatcher {
  public:

@@ -75,7 +75,7 @@ const StructTypeRef& struct_type() {
 
 namespace detail {
 
-// Where a conversion stands: a chain on the stack, only read to word an error.
+// The key path to a value: a linked list on the stack, only read to word an error.
 struct Place {
   enum class Kind : uint8_t { kArgument, kIndex, kKey, kField };
   const Place* outer;

@@ -40,7 +40,7 @@ using ValueList = std::vector<Value>;
 // The arguments of a call.
 using Args = std::span<const Value>;
 
-// Anything that an operator, a graph or a pytree can hold: 16 bytes, shared by counting.
+// Anything that an operator, a graph or a pytree can hold: 16 bytes, reference-counted.
 class Value {
  public:
   enum class Kind : uint8_t {
@@ -155,12 +155,12 @@ class Value {
     kind_ = Kind::kNone;
     return Tensor(Ref<TensorImpl>::adopt(static_cast<TensorImpl*>(payload_.counted)));
   }
-  // The same in its place, without touching its count.
+  // The same by reference, without touching its refcount.
   const Tensor& as_tensor() const { return is_tensor() ? tensor_ref() : undefined_tensor(); }
   const TensorImpl* tensor_impl() const noexcept {
     return is_tensor() ? static_cast<TensorImpl*>(payload_.counted) : nullptr;
   }
-  // The tensor without touching its count; only for kind kTensor.
+  // The tensor without touching its refcount; only for kind kTensor.
   const Tensor& tensor_ref() const noexcept { return *reinterpret_cast<const Tensor*>(&payload_); }
   SymInt to_sym_int() const;
   SymFloat to_sym_float() const;
@@ -173,7 +173,7 @@ class Value {
   ValueList& mutable_elements();      // shared: changes are seen through every handle
   const Dict& to_dict() const;
   const Ref<ValueObject> to_object() const;
-  // The object if it plays this role, without touching its count; null otherwise.
+  // The object if it plays this role, without touching its refcount; null otherwise.
   ValueObject* object_of(ValueObject::Role role) const noexcept {
     if (!is_object()) return nullptr;
     auto* object = static_cast<ValueObject*>(payload_.counted);
@@ -223,7 +223,7 @@ class Dict {
   bool contains(const Value& key) const { return find(key) != nullptr; }
   // The value under `key`; an error that lists the keys when there is none.
   const Value& at(const Value& key) const;
-  // Replaces in place or appends.
+  // Replaces or appends.
   void set(Value key, Value value);
   bool erase(const Value& key);
   auto begin() const { return entries_.begin(); }
@@ -236,7 +236,7 @@ class Dict {
   void index_entries(size_t slots);
 
   std::vector<Entry> entries_;
-  // Beyond a few entries a hash table with open addressing: 1 + the place of an entry, or 0. Its size is a
+  // Beyond a few entries a hash table with open addressing: 1 + the index of an entry, or 0. Its size is a
   // power of two.
   std::vector<uint32_t> slots_;
 };

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "weft/base/function_ref.h"
 #include "weft/core/value.h"
 
@@ -18,5 +20,8 @@ Value map_leaves(const Value& value, FunctionRef<Value(const Value&)> f);
 void for_each_tensor(const Value& value, FunctionRef<void(const Tensor&)> f);
 void for_each_tensor(Args values, FunctionRef<void(const Tensor&)> f);
 Value map_tensors(const Value& value, FunctionRef<Value(const Tensor&)> f);
+ValueList map_tensors(Args values, FunctionRef<Value(const Tensor&)> f);
+std::vector<Tensor> tensors_in(const Value& value);
+std::vector<Tensor> tensors_in(Args values);
 
 }  // namespace weft

@@ -22,13 +22,13 @@ struct ViewStep : RefCounted, Pooled {
   int output = -1;             // which result of an operator with several (split, unbind)
   ViewCreation creation = ViewCreation::kDefault;
 
-  // Makes this the story of how `view` came from its base, and the view known to the base.
+  // Makes this the last step of `view`, and registers the view with its base.
   static void attach(Ref<ViewStep> step, TensorImpl& view);
   // Calls f for every living view of `base`.
   static void for_each_view(const TensorImpl& base, FunctionRef<void(TensorImpl&)> f);
   // What was made from `from` was made from `to`, which nobody has seen yet.
   static void move_views(TensorImpl& from, const Tensor& to);
-  // The view is gone; the step may live on as part of other views' stories.
+  // The view is gone; the step may live on as part of other views' chains.
   void forget_view() noexcept;
   ~ViewStep();
 

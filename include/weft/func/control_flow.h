@@ -4,12 +4,12 @@
 #include "weft/core/pytree.h"
 
 // Control flow that captures keep: a program written with these has its branches and loops in the graph. The
-// functions take and give tensors, numbers and trees of them; tensors that they close over become operands.
+// functions take and give tensors, numbers and pytrees of them; tensors that they capture become operands.
 // Outside of a capture they are plain C++ control flow.
 //
 // In a capture or a transform each function runs once, during the call and on tensors without data; its graph
-// is what runs then, in backward too. A tensor that a function gives back as it is has no history there if the
-// call is made under NoGrad; plain C++ control flow gives the very tensor.
+// is what runs then, in backward too. A tensor that a function gives back as it is has no history there if
+// the call is made under NoGrad; plain C++ control flow gives the very tensor.
 //
 //   Tensor y = func::cond(x.sum() > 0, [](const Tensor& x) { return x.cos(); },
 //                         [](const Tensor& x) { return x.sin(); }, x);

@@ -101,7 +101,7 @@ size_t argument_at(const char* what, int argnum, size_t count);
 
 // --- reverse mode ----------------------------------------------------------------------------------------
 
-// Turns gradients of a function's results into gradients of its inputs, at the inputs that it ran on.
+// A pullback: from cotangents of a function's results to those of its inputs, at the inputs that it ran on.
 class Pullback {
  public:
   using Run = std::function<Tensors(const Tensors&, bool, std::optional<bool>)>;
@@ -120,7 +120,7 @@ class Pullback {
   Run run_;
 };
 
-// f(inputs), and what turns gradients of its results into gradients of the inputs.
+// f(inputs), and its pullback at these inputs.
 std::pair<Tensors, Pullback> vjp_of(const Fn& f, const Tensors& inputs);
 template <typename F>
 std::pair<Tensors, Pullback> vjp(F f, const Tensors& inputs) {
@@ -136,15 +136,22 @@ Transformed grad(F f, std::vector<int> argnums = {0}) {
   return grad_of(detail::fn_of(std::move(f)), std::move(argnums));
 }
 // The same with the value of the function in front.
-Transformed grad_and_value_of(Fn f, std::vector<int> argnums);
+Transformed value_and_grad_of(Fn f, std::vector<int> argnums);
 template <typename F>
 Transformed value_and_grad(F f, std::vector<int> argnums = {0}) {
+  return value_and_grad_of(detail::fn_of(std::move(f)), std::move(argnums));
+}
+
+// The same in functorch's order: the gradients, then the value.
+Transformed grad_and_value_of(Fn f, std::vector<int> argnums);
+template <typename F>
+Transformed grad_and_value(F f, std::vector<int> argnums = {0}) {
   return grad_and_value_of(detail::fn_of(std::move(f)), std::move(argnums));
 }
 
 // --- forward mode ----------------------------------------------------------------------------------------
 
-// f(inputs), and the derivative of f in the direction `tangents`.
+// f(inputs), and the Jacobian-vector product with `tangents`.
 std::pair<Tensors, Tensors> jvp_of(const Fn& f, const Tensors& inputs, const Tensors& tangents);
 template <typename F>
 std::pair<Tensors, Tensors> jvp(F f, const Tensors& inputs, const Tensors& tangents) {
@@ -188,7 +195,7 @@ template <typename F>
 Transformed jacfwd(F f, int argnum = 0) {
   return jacfwd_of(detail::fn_of(std::move(f)), argnum);
 }
-// The matrix of second derivatives: forward over reverse.
+// The Hessian: forward over reverse.
 template <typename F>
 Transformed hessian(F f, int argnum = 0) {
   return jacfwd_of(jacrev_of(detail::fn_of(std::move(f)), argnum).fn(), argnum);

@@ -2,7 +2,7 @@
 
 #include "weft/func/func.h"
 
-// Functionalisation: the same program without in-place writes. Every tensor of the program becomes a wrapper
+// Functionalisation: the same program without mutation. Every tensor of the program becomes a wrapper
 // that stands for a value; a write gives it another value, and whatever shares memory with it follows.
 //
 //   auto f = [](const Tensor& x) { Tensor y = x.clone(); y.select(0, 0).add_(1); return y; };

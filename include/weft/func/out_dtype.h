@@ -7,7 +7,7 @@ namespace weft::func {
 
 // op(args...) with a result of type `dtype`: captures keep it as one call, so that a compiler may choose how
 // to compute it. Run, the arguments are promoted together with `dtype`, and the result is cast. `op` is
-// functional, gives one tensor, and is a linear layer, matrix product, convolution, product or quotient; it
+// functional, gives one tensor, and is a linear layer, matmul, convolution, multiplication or division; it
 // has no derivative.
 //
 //   Tensor y = func::out_dtype(operator_named("aten::mm"), kInt32, a, b);  // a, b of int8

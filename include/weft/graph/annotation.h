@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "weft/ops/schema.h"
+#include "weft/dispatch/schema.h"
 
 // Types as graphs declare them: the `Type` of schemas, spelled as Python does.
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <iosfwd>
 #include <memory>
 #include <unordered_set>
 
@@ -65,7 +66,7 @@ class Graph {
   Node& call_method(std::string_view method, ValueList args, Kwargs kwargs = {});
   Node& call_module(std::string_view path, ValueList args, Kwargs kwargs = {});
   Node& output(Value result);
-  // Any kind; `name` is a wish, and by default follows from the target by PyTorch's rules: fooBar is foo_bar.
+  // Any kind; `name` is a hint, and by default follows from the target by PyTorch's rules: fooBar is foo_bar.
   Node& create(NodeKind kind, Target target, ValueList args, Kwargs kwargs = {}, std::string_view name = {});
   // A copy of a node of any graph; `map` gives the node of this graph for each of its inputs. A random node
   // keeps its offset, and the graph's random_advance covers that of the node's own graph; its numbers are
@@ -120,10 +121,10 @@ class Graph {
 
   // An error while it is used: the users are named.
   void erase(Node& node);
-  // Removes nodes that nobody uses and that do nothing else; whether there were any.
+  // Removes nodes without users and side effects; whether there were any.
   bool eliminate_dead_code(bool random_is_impure = true);
-  // Sorts the list so that every node comes after its inputs, otherwise in the present order. An error for a
-  // cycle.
+  // A stable topological sort: every node comes after its inputs, otherwise in the present order. An error
+  // for a cycle.
   void legalize();
   // Checks everything that must hold of a graph: an error says what does not, and at which node.
   void lint() const;
@@ -131,7 +132,7 @@ class Graph {
   Graph copy() const;
   // Copies the nodes of `other`, which is another graph and in order, but its output to the insertion point;
   // what its output returns, in terms of the copies. `inputs`, when given, are as many as its placeholders
-  // and take their places. Its random numbers come after those of this graph.
+  // and replace them. Its random numbers come after those of this graph.
   Value inline_graph(const Graph& other, std::span<const Value> inputs = {});
 
   // How far a run takes the default generator for the nodes with a random_offset, those that were removed
@@ -179,8 +180,11 @@ class Graph {
   Names names_;
   Arena arena_;  // of the nodes
   SymInt random_advance_ = 0;
-  // Of the module that this graph is part of: stays in its place when the nodes move to another graph.
+  // Of the module that this graph is part of: stays where it is when the nodes move to another graph.
   std::weak_ptr<nn::ModuleState> owner_;
 };
+
+// Writes `to_string()`.
+std::ostream& operator<<(std::ostream& out, const Graph& graph);
 
 }  // namespace weft

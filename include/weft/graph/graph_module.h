@@ -122,4 +122,7 @@ class GraphModule : public nn::Module {
 // The graph module that a Value holds; nothing when it holds something else.
 std::optional<GraphModule> graph_module_in(const Value& value);
 
+// Writes `code()`.
+std::ostream& operator<<(std::ostream& out, const GraphModule& module);
+
 }  // namespace weft

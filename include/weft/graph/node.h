@@ -14,8 +14,8 @@
 #include "weft/base/stack_trace.h"
 #include "weft/core/argument_names.h"
 #include "weft/core/value.h"
-#include "weft/ops/operator.h"
-#include "weft/ops/origin.h"
+#include "weft/dispatch/operator.h"
+#include "weft/dispatch/origin.h"
 
 namespace weft {
 
@@ -70,7 +70,7 @@ class Target {
   std::string name_;
 };
 
-// The nodes that use another one, in the order they began to.
+// The users of a node, in the order they began to use it.
 class Users {
  public:
   size_t size() const noexcept { return count_; }
@@ -97,7 +97,7 @@ class Users {
   std::unique_ptr<std::unordered_map<const Node*, size_t>> places_;
 };
 
-// A base for what lies in the memory of a graph, and may outlive it.
+// A base for what a graph's arena holds, and may outlive the graph.
 struct InArena {
   static void* operator new(size_t bytes, Arena& arena) { return arena.allocate(bytes); }
   static void operator delete(void* memory) noexcept { Arena::free(memory); }
@@ -171,7 +171,7 @@ class Node final : public ValueObject, public InArena {
   // The uses of `from` among this node's arguments become uses of `to`.
   void replace_input(const Node& from, Node& to);
 
-  // Moves it to another place in the list of its graph.
+  // Moves it within the list of its graph.
   void move_before(Node& other);
   void move_after(Node& other);
 
@@ -208,7 +208,7 @@ class Node final : public ValueObject, public InArena {
   void check_foreign(const Value& value) const;
   void refresh_inputs();
 
-  // First what walks over long graphs ask every node for: it lies in one cache line.
+  // First what walks over long graphs ask every node for: one cache line.
   Graph* graph_;
   Node *next_ = nullptr, *previous_ = nullptr;
   Users users_;

@@ -33,7 +33,7 @@ struct MatchOptions {
   std::function<bool(const Node& of_pattern, const Node& node)> same_attribute;
 };
 
-// Places where `graph` does what `pattern` does. A pattern is a graph: its placeholders stand for any values,
+// The subgraphs of `graph` that match `pattern`. A pattern is a graph: its placeholders stand for any values,
 // different ones for different nodes; its output lists the results. A match
 //   * has the pattern's nodes with the same kinds, targets and arguments, where a list counts like a tuple,
 //     and arguments of operators may be given by position, by name or by default;
@@ -51,7 +51,7 @@ struct Replacement {
   std::vector<Ref<Node>> added;
 };
 
-// Puts a copy of `replacement` in the place of each match of `pattern`, whose placeholders and results its
+// Replaces each match of `pattern` by a copy of `replacement`, whose placeholders and results its
 // own correspond to by their order, and erases the nodes that it replaces. A result may be one of the
 // replacement's placeholders, or a constant.
 //

@@ -71,7 +71,7 @@ struct ScriptValue {
   ScriptType type;
   const ScriptNode* node = nullptr;  // that gives it; null for an input
   bool is_named = false;             // by the program; otherwise its name is a number
-  size_t number = 0;                 // its place among the values of its graph, inputs first
+  size_t number = 0;                 // its index among the values of its graph, inputs first
 
   bool is_complete_tensor() const { return type.is_complete_tensor(); }
 };
@@ -91,7 +91,7 @@ struct ScriptNode {
   std::shared_ptr<const ScriptGraph> body = {};  // of prim::fork: what is forked, a function of the inputs
   std::string scope = {};                        // "__module.layer1/__module.layer1.0"
   std::string source = {};                       // where in the program the call was made
-  size_t number = 0;                             // its place among the nodes of its graph
+  size_t number = 0;                             // its index among the nodes of its graph
 
   // Null when there is none.
   const Value* attribute(std::string_view name) const;
@@ -101,14 +101,14 @@ struct ScriptNode {
 };
 
 struct ScriptOptions {
-  // Whether the calls of child modules are opened up; otherwise each is a prim::CallMethod of a method of its
+  // Whether the calls of child modules are inlined; otherwise each is a prim::CallMethod of a method of its
   // own, re-formed from what nodes note of the modules around them. Programs without `self_type` have none.
   bool inline_calls = true;
   // Numbers instead of names for all values, and `types` false: what two captures of one program share.
   bool canonical = false;
   // Whether types tell what is known of tensors.
   bool types = true;
-  // Whether lines end with " # " and the place in the program.
+  // Whether lines end with " # " and the source location.
   bool sources = false;
   // Constants that are equal are one, at the beginning; numbers stay numbers where operators take tensors,
   // and lists of constants are constants.

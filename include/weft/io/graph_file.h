@@ -10,7 +10,7 @@ namespace weft {
 // A graph module in one safetensors file: its tensors as entries, and as a note the exact text of its graph,
 // how it is called, what it was traced with (types and sizes, no data), and the graphs inside it. What comes
 // back computes the same, bit for bit, and is saved as the same bytes again. Calls of C++ modules cannot be
-// written down: inline_modules() turns them into operators.
+// written down: inline_modules() inlines them.
 void save_graph_module(const GraphModule& module, const std::string& path);
 std::string graph_module_bytes(const GraphModule& module);
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -32,7 +31,7 @@ struct DeepCopyOptions {
 class DeepCopy {
  public:
   explicit DeepCopy(const std::shared_ptr<ModuleState>& root, DeepCopyOptions options = {});
-  ~DeepCopy() { current_ = outer_; }
+  ~DeepCopy();
   DeepCopy(const DeepCopy&) = delete;
   // Null: modules are copied as the handles that they are.
   static DeepCopy* current() noexcept { return current_; }
@@ -53,20 +52,16 @@ class DeepCopy {
    public:
     // Before the object is copied.
     Members(DeepCopy& copy, const ModuleState& module);
+    ~Members();
     void rebind(void* object, size_t bytes);
 
    private:
-    struct Entry {
-      Tensor copy;
-      uint32_t handles;  // before
-      std::string name;
-      std::vector<void*> places{};
-    };
     void note(const ModuleState& module, const std::string& prefix);
 
+    struct Entries;
     DeepCopy& copy_;
     const ModuleState& module_;
-    std::unordered_map<const TensorImpl*, Entry> entries_;
+    std::unique_ptr<Entries> entries_;
   };
 
  private:
@@ -78,13 +73,9 @@ class DeepCopy {
   static constinit thread_local DeepCopy* current_;
   DeepCopy* outer_;
   const DeepCopyOptions options_;
-  std::unordered_map<const TensorImpl*, std::pair<Tensor, Tensor>> tensors_;  // the tensor, and its copy
-  std::unordered_map<const Storage*, Tensor> memories_;
-  std::unordered_map<const ModuleState*, std::shared_ptr<ModuleState>> states_;
-  std::unordered_map<const void*, std::shared_ptr<void>> shared_;
-  std::vector<std::shared_ptr<ModuleState>> made_;  // in the order of their making
-  size_t complete_ = 0;                             // of those, how many have functions of their own
-  int depth_ = 0;                                   // of states that are being copied
+  struct Copies;
+  std::unique_ptr<Copies> copies_;
+  int depth_ = 0;  // of states that are being copied
 };
 
 namespace detail {

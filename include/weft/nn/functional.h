@@ -23,4 +23,17 @@ struct InterpolateOptions {
 //   interpolate(x, {.scale_factor = {2}, .mode = "bilinear"})
 Tensor interpolate(const Tensor& input, const InterpolateOptions& options);
 
+// The losses by their names in PyTorch; each is the operator.
+struct CrossEntropyOptions {
+  Tensor weight = {};  // of each class
+  Reduction reduction = Reduction::kMean;
+  int64_t ignore_index = -100;
+  double label_smoothing = 0;
+};
+//   cross_entropy(scores, labels, {.label_smoothing = 0.1})
+Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options = {});
+Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::kMean);
+Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight = {},
+                Reduction reduction = Reduction::kMean, int64_t ignore_index = -100);
+
 }  // namespace weft::nn::functional

@@ -190,19 +190,14 @@ uint64_t latest_change();
 //   };
 class Module {
  public:
-  Module() : state_(std::make_shared<ModuleState>()) {}
+  Module();
   // A handle to the same module; while a deep copy is made, to the module's copy.
-  Module(const Module& other)
-      : state_(DeepCopy::current() ? DeepCopy::current()->state(other.state_) : other.state_) {}
+  Module(const Module& other);
   Module(Module&&) = default;
   Module& operator=(const Module&) = default;
   Module& operator=(Module&&) = default;
   // A handle to what another module owns.
-  static Module over(std::shared_ptr<ModuleState> state) {
-    Module module;
-    module.state_ = std::move(state);
-    return module;
-  }
+  static Module over(std::shared_ptr<ModuleState> state) { return Module(std::move(state)); }
 
   // In the order of registration, children after own ones, with dots between the names. A tensor that has
   // several names comes with the first, or with all of them.
@@ -210,6 +205,10 @@ class Module {
   NamedTensors named_buffers(bool remove_duplicates = true) const;
   std::vector<Tensor> parameters() const;
   std::vector<std::string> child_names() const;
+  // Handles to this module and all below it, parents first, each once.
+  std::vector<Module> modules() const;
+  // Calls f for each of them, children before their parents: net.apply([](nn::Module& m) { ... }).
+  void apply(FunctionRef<void(Module&)> f) const;
   // What the path leads to: a parameter or buffer, an attribute, a child as a function. An error that lists
   // what is there instead.
   Value find(std::string_view path) const;
@@ -274,27 +273,27 @@ class Module {
     return forward(std::forward<A>(args)...);
   }
 
-  bool is_watched() const {
-    return ModuleObserver::current() || !state_->pre_hooks.empty() || !state_->post_hooks.empty() ||
-           !state_->backward_hooks.empty();
-  }
+  bool is_watched() const;
   Value watched_call(const char* argument_names, ValueList args, FunctionRef<Value(Args)> forward,
                      std::string (*result_form)() = &detail::ResultForm<Value>::text) const;
 
  private:
+  explicit Module(std::shared_ptr<ModuleState> state) : state_(std::move(state)) {}
   void check_new_name(const std::string& name) const;
 
   std::shared_ptr<ModuleState> state_;
 };
 
-// Makes a module callable and names the arguments of its forward, with their defaults.
-#define WEFT_ARGS(...)                                                                              \
-  static const char* argument_names() { return #__VA_ARGS__; }                                      \
-  template <typename... WeftArgs>                                                                   \
-  auto operator()(WeftArgs&&... weft_args) {                                                        \
-    return with_hooks(                                                                              \
-        argument_names(), [this](auto&&... a) { return forward(std::forward<decltype(a)>(a)...); }, \
-        std::forward<WeftArgs>(weft_args)...);                                                      \
+// Makes a module callable and names the arguments of its forward, with their defaults. A module is a handle:
+// a `const` one can be called too.
+#define WEFT_ARGS(...)                                                                                    \
+  static const char* argument_names() { return #__VA_ARGS__; }                                            \
+  template <typename... WeftArgs>                                                                         \
+  auto operator()(WeftArgs&&... weft_args) const {                                                        \
+    auto* self = const_cast<std::remove_const_t<std::remove_pointer_t<decltype(this)>>*>(this);           \
+    return self->with_hooks(                                                                              \
+        argument_names(), [self](auto&&... a) { return self->forward(std::forward<decltype(a)>(a)...); }, \
+        std::forward<WeftArgs>(weft_args)...);                                                            \
   }
 
 }  // namespace weft::nn

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <iosfwd>
 #include <string>
 
 #include "weft/nn/module.h"
@@ -8,5 +9,8 @@ namespace weft::nn {
 
 // A module with its children, a line each: "Net(\n  (fc): Linear()\n)".
 std::string module_text(const Module& module);
+
+// Writes that.
+std::ostream& operator<<(std::ostream& out, const Module& module);
 
 }  // namespace weft::nn

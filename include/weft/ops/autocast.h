@@ -2,12 +2,13 @@
 
 #include <optional>
 
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 
 namespace weft {
 
-// While it lives, matrix products and convolutions of f32 tensors run in a narrower type, and operators that
-// lose by it (softmax, losses, normalisation) run in f32, whatever their inputs.
+// While it lives, matmuls and convolutions of f32 tensors run in a narrower type, and losses run in f32,
+// whatever their inputs: PyTorch's lists for the CPU. Everything else, softmax and normalisation too, runs in
+// the type of its inputs.
 class Autocast {
  public:
   explicit Autocast(DType dtype = kBFloat16, bool enabled = true);

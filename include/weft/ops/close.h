@@ -15,7 +15,7 @@ struct Tolerances {
 };
 
 // What is asked of results of these types when nothing else is said: the larger of each type's own, which are
-// 0 for integers and truth values.
+// 0 for integers and bools.
 Tolerances default_tolerances(DType a, DType b);
 
 struct CloseOptions {

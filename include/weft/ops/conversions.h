@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "weft/core/value.h"
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 
 // Values of tensors as values of C++. Captures cannot follow them there; a trace warns.
 
@@ -50,10 +50,14 @@ template <typename T>
 T item(const Tensor& tensor) {
   return detail::converted_item(tensor, detail::name_of_converted<T>()).template to<T>();
 }
+template <typename T>
+T Tensor::item() const {
+  return weft::item<T>(*this);
+}
 // Whether the one element is not zero: what `if` asks.
 inline bool is_true(const Tensor& tensor) { return item<bool>(tensor); }
 
-// All elements, row by row, in an array of their own.
+// All elements, row-major, in an array of their own.
 template <typename T>
 std::vector<T> to_vector(const Tensor& tensor) {
   Tensor elements = detail::converted_elements(tensor, dtype_of<T>, "a C++ array");

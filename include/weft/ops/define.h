@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "weft/ops/operator.h"
+#include "weft/dispatch/operator.h"
 
 // Operators of your own, at run time:
 //

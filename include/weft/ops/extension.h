@@ -1,6 +1,6 @@
 #pragma once
 
-#include "weft/ops/layers.h"
+#include "weft/dispatch/layers.h"
 
 namespace weft {
 
@@ -22,7 +22,7 @@ class Extension : public TensorBox {
   virtual std::optional<Value> handle(const Operator& op, Args args) = 0;
   // An error where an operator that is made of others would not mean the same for this kind.
   virtual void check_decomposable(const Operator&) const {}
-  // What autograd should record in the place of a call, where the operator's own gradient is not that of this
+  // What autograd should record instead of a call, where the operator's own gradient is not that of this
   // kind. Nothing: the call itself.
   virtual std::optional<ExtensionCall> recorded_as(const Operator&, Args) const { return std::nullopt; }
   virtual std::string type_name() const = 0;
@@ -39,15 +39,12 @@ class Extension : public TensorBox {
   T context() const {
     return from_value<T>(context_value());
   }
-  // How its elements lie in memory. Any word but "strided" makes them opaque: only the kind itself reads
-  // them.
+  // Its layout. Any word but "strided" makes it opaque: only the kind itself reads
+  // its elements.
   virtual std::string_view layout() const { return "strided"; }
   // Its elements as an ordinary tensor: dequantised, unpacked. Nothing where the kind has no such form.
   virtual std::optional<Tensor> to_dense() const { return std::nullopt; }
 };
-
-// Asks all extensions among the arguments.
-void check_decomposable(const Operator& op, Args args);
 
 // A tensor that stands for `extension`, with the sizes, type and device of `like`.
 Tensor make_extension(Ref<Extension> extension, const Tensor& like);

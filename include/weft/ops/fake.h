@@ -1,7 +1,7 @@
 #pragma once
 
+#include "weft/dispatch/layers.h"
 #include "weft/ops/fake_converter.h"
-#include "weft/ops/layers.h"
 
 namespace weft {
 
@@ -9,7 +9,7 @@ namespace weft {
 struct FakeOptions {
   // Where symbolic sizes and values that come from data get their symbols; null: all sizes are plain.
   Ref<ShapeEnv> shape_env;
-  // Whether real tensors may be among fake ones. A stand-in takes the place of each, and is what calls write
+  // Whether real tensors may be among fake ones. A fake takes the place of each, and is what calls write
   // to: the real one never changes.
   bool allow_real_inputs = false;
 };

@@ -77,8 +77,8 @@ class FakeConverter : public RefCounted {
   std::unordered_map<const Storage*, StoragePair> storages_;
 };
 
-// A fake tensor of the same type and geometry, symbols included, that shares nothing with `tensor`: a note of
-// what it was.
+// A fake tensor of the same type and geometry, symbols included, that shares nothing with `tensor`: a
+// snapshot of its metadata.
 Tensor shape_only(const Tensor& tensor);
 
 namespace detail {

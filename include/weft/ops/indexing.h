@@ -24,11 +24,11 @@ struct Slice {
   SymInt step = 1;
 };
 
-// As many whole dims as the other entries leave.
+// As many full slices as the other entries leave dims.
 struct Ellipsis {};
 inline constexpr Ellipsis kEllipsis;
 
-// One entry between brackets: a position, a slice, a tensor of positions or truth values, a truth value,
+// One entry between brackets: an index, a slice, a tensor of indices or a mask, a bool,
 // kEllipsis, or std::nullopt for a new dim of size 1.
 class Index {
  public:
@@ -54,7 +54,7 @@ class Index {
   Entry entry_;
 };
 
-// What the entries select: a view where they are positions and slices, a copy where there are tensors. Too
+// What the entries select: a view where they are indices and slices, a copy where there are tensors. Too
 // many entries, or more than one ellipsis, are errors.
 Tensor at(const Tensor& tensor, std::span<const Index> entries);
 inline Tensor at(const Tensor& tensor, std::initializer_list<Index> entries) {

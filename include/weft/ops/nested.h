@@ -2,18 +2,18 @@
 
 #include "weft/ops/extension.h"
 
-// Nested tensors: tensors of different sizes and one number of dims as one tensor, in one piece of memory.
+// Nested tensors: tensors of different sizes and one rank as one tensor, packed in one storage.
 //
 //   Tensor rows = nested_tensor({rand({2, 4}), rand({3, 4})});
 //   std::vector<Tensor> parts = rows.cos().unbind();
 //
-// They take operators that go element by element, with other nested tensors of the same sizes, numbers and
+// They take elementwise operators, with other nested tensors of the same sizes, numbers and
 // 0-d tensors, in place too; copies, conversions and `..._like`; and `unbind`. Gradients pass through all of
 // these. Anything else, transforms of weft::func included, is an error: take them apart.
 
 namespace weft {
 
-// A copy of the components behind each other; of the first one's type. The number of dims must be the same.
+// The components concatenated in memory; of the first one's type. The rank must be the same.
 Tensor nested_tensor(const std::vector<Tensor>& components);
 // The rows of `values` (dim 0) as components: the first lengths[0] of them, the next lengths[1], ... A trace
 // has this as one step, and so for other lengths and another number of them too.

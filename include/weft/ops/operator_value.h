@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "weft/ops/operator.h"
+#include "weft/dispatch/operator.h"
 
 namespace weft {
 

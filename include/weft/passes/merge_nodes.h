@@ -5,10 +5,10 @@
 
 namespace weft {
 
-// Reads of one tensor or module become one read. Whether there were any to merge.
+// Merges the reads of one tensor or module. Whether there were any to merge.
 bool merge_attribute_reads(GraphModule& module);
 
-// Nodes that compute the same from the same become one: the first. Results keep their bits, and results that
+// CSE: nodes that compute the same become one, the first. Results keep their bits, and results that
 // leave the graph stay tensors of their own. Nothing happens in a graph that writes, has effects or calls
 // what it does not know. Gradients would keep their values but not their bits, since sums are taken
 // elsewhere: nodes for which `is_kept` is true are left alone.

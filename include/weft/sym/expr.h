@@ -34,7 +34,7 @@ enum class Kind : uint8_t {
   kCeilToInt,
   kTruncToInt,
   kRoundToInt,
-  // Truth values. A comparison of integers has one arg, a polynomial p, and means p == 0, p < 0, ...;
+  // Bools. A comparison of integers has one arg, a polynomial p, and means p == 0, p < 0, ...;
   // one of floats has two args.
   kEq,
   kNe,
@@ -59,8 +59,8 @@ enum class Kind : uint8_t {
 // A number of any of the three types.
 using Number = std::variant<int64_t, bool, double>;
 
-// An immutable expression in normal form. Expressions are made by their ShapeEnv, once each: equal
-// expressions of one environment have equal addresses. They live as long as the environment.
+// An immutable expression in normal form, hash-consed by its ShapeEnv: equal expressions of one environment
+// have equal addresses. They live as long as the environment.
 class Expr {
  public:
   Kind kind() const { return kind_; }

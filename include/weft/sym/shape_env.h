@@ -44,7 +44,7 @@ struct Symbol {
   ValueRange range = {};             // the part of it that guards, checks and equalities leave
   bool is_size = false;              // made as a size of a tensor, not as a number
   bool size_like = false;            // comes from data and is used as a size
-  std::vector<Source> sources = {};  // every place that shares the symbol; at least one
+  std::vector<Source> sources = {};  // everything that shares the symbol; at least one
   const Expr* expr = nullptr;
 };
 
@@ -149,7 +149,7 @@ class ShapeEnv : public RefCounted {
   std::optional<sym::Number> evaluate(const sym::Expr* expr, const sym::Bindings& bindings) const;
   // The value at the hints.
   std::optional<sym::Number> hint(const sym::Expr* expr) const;
-  // Bounds of an integer or truth value, from the ranges of its symbols and what was checked.
+  // Bounds of an integer or bool, from the ranges of its symbols and what was checked.
   sym::ValueRange range(const sym::Expr* expr) const;
   // The value when ranges and facts decide it.
   std::optional<bool> decide(const sym::Expr* condition);

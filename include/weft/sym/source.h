@@ -15,7 +15,7 @@ namespace weft::sym {
 //   x.size(0).guard_text();  // "L['x']['k'][0].size()[0]", as PyTorch writes guards
 struct Source {
   enum class Kind : uint8_t {
-    kComputed,  // within the program; `root` describes the place: "y.item()"
+    kComputed,  // within the program; `root` describes where: "y.item()"
     kValue,     // the number itself
     kSize,      // of the tensor's dimension `dim`
     kStride,
@@ -29,7 +29,7 @@ struct Source {
 
   Source() = default;
   // From the text that `to_string` gives: "x['k'][0].size(0)", "x.stride(1)", "n". Text that names no
-  // argument describes a place within the program.
+  // argument describes a value within the program.
   template <std::convertible_to<std::string_view> Text>
   Source(const Text& text)  // NOLINT(google-explicit-constructor)
       : Source(parse(text)) {}

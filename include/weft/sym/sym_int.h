@@ -50,7 +50,7 @@ SymBool less(const SymInt& a, const SymInt& b);
 }  // namespace detail
 }  // namespace sym
 
-// A truth value that may depend on symbolic sizes. 8 bytes: a bool, or an expression of a ShapeEnv.
+// A bool that may depend on symbolic sizes. 8 bytes: a bool, or an expression of a ShapeEnv.
 // Using it as a `bool` decides it by the hints and records a guard; library code asks `known`, `guard`,
 // `guard_or` or `check` instead.
 class SymBool {
@@ -171,9 +171,10 @@ class SymInt {
   static SymInt from_expr(const sym::Expr* expr);
 
   constexpr bool is_symbolic() const noexcept { return bits_ < kFirstPlain; }
-  // The value; only for a SymInt that is not symbolic.
-  constexpr int64_t plain() const noexcept {
-    assert(!is_symbolic());
+  // The value; an error for one that depends on symbols.
+  constexpr int64_t plain() const {
+    if (is_symbolic()) [[unlikely]]
+      return constant_value();
     return bits_;
   }
   // The expression; only for a symbolic SymInt.
@@ -282,6 +283,7 @@ class SymInt {
   }
   static bool both_plain(const SymInt& a, const SymInt& b) { return !a.is_symbolic() && !b.is_symbolic(); }
   std::optional<int64_t> symbolic_constant() const;
+  int64_t constant_value() const;
   std::optional<int64_t> symbolic_hint() const;
 
   int64_t bits_ = 0;

@@ -20,14 +20,14 @@ using SymbolLookup = FunctionRef<const Expr*(const SymbolText&)>;
 // The expression of a text in either of SymPy's spellings, in normal form: "2*s0 + 1", "Ne(Mod(s0, 20), 0)",
 // and "Add(Mul(Integer(2), Symbol('s0', integer=True)), Integer(1))". Symbols are those of the environment by
 // their names, unless `lookup` says which. The inverse of `Expr::to_string` and `srepr`. Bad text is an error
-// that names the place, as is text nested deeper than kMaxParseDepth.
+// that names the offset, as is text nested deeper than kMaxParseDepth.
 inline constexpr int kMaxParseDepth = 400;
 const Expr* parse(ShapeEnv& env, std::string_view text);
 const Expr* parse(ShapeEnv& env, std::string_view text, SymbolLookup lookup);
 
 // In SymPy's constructor spelling, as `.pt2` files have it.
 std::string srepr(const Expr* expr);
-// In terms of the places that the symbols come from, as PyTorch prints guards:
+// In terms of the sources of the symbols, as PyTorch prints guards:
 // "L['x'].size()[0]*L['y'].size()[1]". A symbol that is no argument's keeps its name.
 std::string source_text(const Expr* expr);
 

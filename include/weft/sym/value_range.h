@@ -7,7 +7,7 @@
 namespace weft::sym {
 
 // The integers from `lo` to `hi`, both included. The limits of int64 stand for the infinities, so arithmetic
-// on ranges saturates and is always an over-approximation. Truth values are ranges within [0, 1].
+// on ranges saturates and is always an over-approximation. Bools are ranges within [0, 1].
 struct ValueRange {
   static constexpr int64_t kNegInf = INT64_MIN, kInf = INT64_MAX;
 

@@ -108,7 +108,7 @@ Place place_of(const ConvolutionShape& s, int64_t sample, int64_t group) {
 
 }  // namespace
 
-bool is_plain_product(const ConvolutionShape& s) {
+bool is_pointwise(const ConvolutionShape& s) {
   for (size_t d = 0; d < s.in.size(); ++d)
     // A transposed convolution may have a larger output all the same, by its output_padding.
     if (s.kernel[d] != 1 || s.stride[d] != 1 || s.padding[d] != 0 || s.in[d] != s.out[d]) return false;
@@ -118,7 +118,7 @@ bool is_plain_product(const ConvolutionShape& s) {
 void convolution_forward(DType dtype, const ConvolutionShape& s, const char* input, const char* weight,
                          char* output) {
   int64_t size = item_size(dtype), outputs = s.out_size();
-  bool direct = is_plain_product(s);
+  bool direct = is_pointwise(s);
   Scratch patches(direct ? 1 : std::max<int64_t>(s.patch() * outputs, 1) * size);
   for (int64_t n = 0; n < s.batch; ++n)
     for (int64_t g = 0; g < s.groups; ++g) {
@@ -136,7 +136,7 @@ void convolution_forward(DType dtype, const ConvolutionShape& s, const char* inp
 void convolution_backward_input(DType dtype, const ConvolutionShape& s, const char* grad, const char* weight,
                                 char* grad_input) {
   int64_t size = item_size(dtype), outputs = s.out_size();
-  bool direct = is_plain_product(s);
+  bool direct = is_pointwise(s);
   Scratch patches(direct ? 1 : std::max<int64_t>(s.patch() * outputs, 1) * size);
   for (int64_t n = 0; n < s.batch; ++n)
     for (int64_t g = 0; g < s.groups; ++g) {
@@ -154,7 +154,7 @@ void convolution_backward_input(DType dtype, const ConvolutionShape& s, const ch
 void convolution_backward_weight(DType dtype, const ConvolutionShape& s, const char* grad, const char* input,
                                  char* grad_weight) {
   int64_t size = item_size(dtype), outputs = s.out_size();
-  bool direct = is_plain_product(s);
+  bool direct = is_pointwise(s);
   Scratch patches(direct ? 1 : std::max<int64_t>(s.patch() * outputs, 1) * size);
   if (s.batch == 0 || outputs == 0)
     std::memset(grad_weight, 0, static_cast<size_t>(s.groups * s.out_channels * s.patch() * size));

@@ -27,7 +27,7 @@ struct ConvolutionShape {
 
 // A kernel of one element, without stride or padding, and as many outputs as inputs: the input is the patch
 // matrix.
-bool is_plain_product(const ConvolutionShape& shape);
+bool is_pointwise(const ConvolutionShape& shape);
 
 // An array of f32 with its strides in elements: batch, channels, spatial dims; or output and input channels,
 // kernel.

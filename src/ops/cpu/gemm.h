@@ -4,9 +4,8 @@
 
 #include "weft/base/dtype.h"
 
-// Matrix products of raw memory of any dtype, on weft's own threads, with the same bits for any number of
-// them: f32 and f64 by ops/cpu/product.h, complex numbers in tiles, cut by their size alone, that OpenBLAS,
-// set to one thread, computes.
+// GEMM over raw memory of any dtype, on weft's own threads, with the same bits for any number of them: floats
+// by gemm/driver.h, complex numbers by gemm/openblas.h.
 namespace weft::cpu {
 
 // A matrix by its first element and strides in elements.
@@ -15,7 +14,7 @@ struct Matrix {
   int64_t row_stride, column_stride;
 };
 
-// What is added to a product: `beta` times a matrix, which may be the result itself. With beta 0 it is not
+// What is added: `beta` times a matrix, which may be the result itself. With beta 0 it is not
 // read.
 struct Addend {
   Complex<double> beta = 0.0;

@@ -226,10 +226,11 @@ template <typename T, typename Isa>
 Pack<T, Isa> multiply_add(Pack<T, Isa> a, Pack<T, Isa> b, Pack<T, Isa> c) {
   return Isa::multiply_add(a.v, b.v, c.v);
 }
-// The same with one number in memory for all lanes of a, which each call reads; where `Isa::kReadsFactors`.
+// The same with one number in memory, broadcast to all lanes by the instruction itself; where
+// `Isa::kEmbeddedBroadcast`.
 template <typename T, typename Isa>
-Pack<T, Isa> multiply_add_from(const T* a, Pack<T, Isa> b, Pack<T, Isa> c) {
-  return Isa::multiply_add_from(a, b.v, c.v);
+Pack<T, Isa> multiply_add_broadcast(const T* a, Pack<T, Isa> b, Pack<T, Isa> c) {
+  return Isa::multiply_add_broadcast(a, b.v, c.v);
 }
 
 // x * 2^n for integral n from -252 to 254, in two steps: 2^n itself may not be a float.

@@ -40,13 +40,13 @@ struct Isa : GenericIsa<Isa> {
   static __m512d sqrt(__m512d x) { return _mm512_sqrt_pd(x); }
   static __m512 multiply_add(__m512 a, __m512 b, __m512 c) { return _mm512_fmadd_ps(a, b, c); }
   static __m512d multiply_add(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
-  // Written out, since the compiler loads a number that two operations use into a register.
-  static constexpr bool kReadsFactors = true;
-  static __m512 multiply_add_from(const float* a, __m512 b, __m512 c) {
+  // Written out, since the compiler would broadcast a number that two operations use into a register.
+  static constexpr bool kEmbeddedBroadcast = true;
+  static __m512 multiply_add_broadcast(const float* a, __m512 b, __m512 c) {
     asm("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
     return c;
   }
-  static __m512d multiply_add_from(const double* a, __m512d b, __m512d c) {
+  static __m512d multiply_add_broadcast(const double* a, __m512d b, __m512d c) {
     asm("vfmadd231pd %2%{1to8%}, %1, %0" : "+v"(c) : "v"(b), "m"(*a));
     return c;
   }

@@ -20,7 +20,7 @@ struct GenericIsa {
   static V multiply_add(V a, V b, V c) {
     return a * b + c;
   }
-  static constexpr bool kReadsFactors = false;  // whether there is a multiply_add_from, as one instruction
+  static constexpr bool kEmbeddedBroadcast = false;  // whether multiply_add_broadcast is one instruction
   // The same vector, in a register: the compiler may load one that few operations use again for each of them.
   template <typename V>
   static V keep(V x) {

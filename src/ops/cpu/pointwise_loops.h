@@ -5,6 +5,7 @@
 #include "ops/cpu/pack_generic.h"
 #include "ops/cpu/pointwise.h"
 #include "ops/cpu/pointwise_list.h"
+#include "ops/cpu/tail_loop.h"
 
 // The loop of a functor for one compute type and instruction set. Included by the files of instruction sets
 // only; every template here has an Isa among its arguments, so no symbol is shared between them.
@@ -124,15 +125,15 @@ struct PointwiseLoop {
   using Arguments = std::make_integer_sequence<int, inputs + params>;
   static constexpr int kLanes = Io::kLanes;
 
-  static constexpr bool is_mask(int index) {
-    if constexpr (requires { F::kMaskInputs; }) return index < inputs && ((F::kMaskInputs >> index) & 1);
-    else return false;
+  static constexpr uint32_t mask_inputs() {
+    if constexpr (requires { F::kMaskInputs; }) return F::kMaskInputs & ((1u << inputs) - 1);
+    else return 0;
   }
-  static constexpr int input_size(int index) { return is_mask(index) ? 1 : Io::kSize; }
 
   template <int index>
   static auto argument(char* const* in, int64_t i, const Value* uniform) {
-    if constexpr (is_mask(index)) return Mask::load(reinterpret_cast<const uint8_t*>(in[index]) + i);
+    if constexpr (mask_inputs() >> index & 1)
+      return Mask::load(reinterpret_cast<const uint8_t*>(in[index]) + i);
     else if constexpr (index < inputs) return Io::load(in[index] + i * Io::kSize);
     else return uniform[index - inputs];
   }
@@ -143,7 +144,9 @@ struct PointwiseLoop {
   using Store = ResultIo<decltype(apply(nullptr, 0, nullptr, Arguments())), T>;
   static constexpr int kOutputs = Store::kOutputs;
 
-  // Whole packs only. Not inlined: `run` calls it for the tail too.
+  static constexpr TailShape kTail = {kLanes, kOutputs, Store::kSize, inputs, Io::kSize, mask_inputs()};
+
+  // Whole packs only. Not inlined: the tail calls it too.
   [[gnu::noinline]] static bool run_packs(int64_t n, char* const* pointers, const void* params_) {
     char* local[kOutputs + inputs];  // the stores might otherwise be taken to change the pointers
     for (int k = 0; k < kOutputs + inputs; ++k) local[k] = pointers[k];
@@ -154,47 +157,10 @@ struct PointwiseLoop {
       refused |= Store::store(local, i, apply(local + kOutputs, i, uniform, Arguments()));
     return refused;
   }
-
-  // The tail goes through the same packs, in buffers whose spare lanes repeat its first element: results do
-  // not depend on the place in the array, and a spare lane is never refused on its own.
-  static bool run_tail(int64_t begin, int count, char* const* pointers, const void* params_) {
-    constexpr int kBytes = kLanes * Io::kSize;
-    alignas(64) char buffers[kOutputs + inputs][kBytes < 64 ? 64 : kBytes];
-    char* local[kOutputs + inputs];
-    for (int k = 0; k < kOutputs + inputs; ++k) local[k] = buffers[k];
-    for (int k = 0; k < inputs; ++k) {
-      const char* source = pointers[kOutputs + k] + begin * input_size(k);
-      if (is_mask(k)) copy_lanes<1>(buffers[kOutputs + k], source, count);
-      else copy_lanes<Io::kSize>(buffers[kOutputs + k], source, count);
-    }
-    bool refused = run_packs(kLanes, local, params_);
-    constexpr int kSize = Store::kSize;
-    for (int k = 0; k < kOutputs; ++k) keep_lanes<kSize>(pointers[k] + begin * kSize, buffers[k], count);
-    return refused;
-  }
-  // An instruction set's own way needs as many elements as fill its registers.
-  template <int size>
-  static void copy_lanes(char* buffer, const char* source, int count) {
-    if constexpr (size * kLanes == Isa::kBytes) {
-      Isa::template spread<size>(buffer, source, count);
-    } else {
-      for (int i = 0; i < kLanes; ++i)
-        __builtin_memcpy(buffer + i * size, source + (i < count ? i : 0) * size, size);
-    }
-  }
-  template <int size>
-  static void keep_lanes(char* target, const char* buffer, int count) {
-    if constexpr (size * kLanes == Isa::kBytes) Isa::template keep<size>(target, buffer, count);
-    else
-      for (int i = 0; i < kLanes; ++i)
-        if (i < count) __builtin_memcpy(target + i * size, buffer + i * size, size);
-  }
-
   static bool run(int64_t n, char* const* pointers, const void* params_) {
-    int64_t whole = n & ~static_cast<int64_t>(kLanes - 1);
-    bool refused = whole != 0 && run_packs(whole, pointers, params_);
-    if (whole != n) refused |= run_tail(whole, static_cast<int>(n - whole), pointers, params_);
-    return refused;
+    if (n % kLanes == 0) return run_packs(n, pointers, params_);
+    if (n < kLanes) return run_few<Isa, kTail>(n, pointers, params_, &run_packs);
+    return run_with_tail<Isa, kTail>(n, pointers, params_, &run_packs);
   }
 };
 

@@ -6,8 +6,8 @@
 // extreme value; only a block that improves on what is known is searched.
 namespace weft::cpu {
 
-template <typename Isa, typename T, bool largest, bool with_value>
-struct ArgReduction {
+template <typename Isa, typename T, bool largest>
+struct ExtremePositions {
   using R = std::conditional_t<largest, scalar::AmaxReduction, scalar::AminReduction>;
   using Simple = SimpleReduction<Isa, R, T>;
   using Io = ValueIo<T, Isa>;
@@ -57,7 +57,7 @@ struct ArgReduction {
     for (int64_t i = 0; i < n; i += kBlock) {
       int64_t size = n - i < kBlock ? n - i : kBlock;
       const char* p = data + i * Io::kSize;
-      Element extreme = Simple::across(Simple::reduce_block(p, size)).v[0];
+      Element extreme = Simple::across(Simple::reduce_block(p, size, false)).v[0];
       if (position >= 0 && !is_better(extreme, best)) continue;
       best = extreme;
       position = index + i + find(p, size, extreme);
@@ -104,6 +104,7 @@ struct ArgReduction {
       values(block, columns)[c] = x;
     }
   }
+  template <bool with_value>
   static void finish(const char* block_, int64_t columns, int64_t, double, char* const* outputs) {
     char* block = const_cast<char*>(block_);
     if (with_value) __builtin_memcpy(outputs[0], values(block, columns), columns * sizeof(Element));
@@ -111,13 +112,20 @@ struct ArgReduction {
   }
 
   static constexpr DType kValueType = sizeof(T) == sizeof(Element) ? dtype_of<T> : DType::kFloat32;
-  static constexpr ReductionLoops kLoops = {sizeof(int64_t) + sizeof(Element),
-                                            {with_value ? kValueType : DType::kInt64, DType::kInt64},
-                                            init,
-                                            row,
-                                            rows,
-                                            combine,
-                                            finish};
+  template <bool with_value>
+  static constexpr ReductionLoops kLoopsFor = {sizeof(int64_t) + sizeof(Element),
+                                               {with_value ? kValueType : DType::kInt64, DType::kInt64},
+                                               init,
+                                               row,
+                                               rows,
+                                               combine,
+                                               finish<with_value>};
+};
+
+// The positions, or both values and positions: all loops but `finish` are the same.
+template <typename Isa, typename T, bool largest, bool with_value>
+struct ArgReduction {
+  static constexpr ReductionLoops kLoops = ExtremePositions<Isa, T, largest>::template kLoopsFor<with_value>;
 };
 
 }  // namespace weft::cpu

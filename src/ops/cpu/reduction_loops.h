@@ -59,6 +59,51 @@ struct PartIo<scalar::ComplexPair<Pack<T, Isa>>> : ValueIo<Complex<T>, Isa> {
   static void store(char* p, scalar::ComplexPair<Pack<T, Isa>> x) { store_pairs(p, x.re, x.im); }
 };
 
+// What is done with the accumulators of a block alone: one for all element types that accumulate in Part.
+template <typename R, typename Part>
+struct AccumulatorBlock {
+  using Io = PartIo<Part>;
+  static constexpr int kLanes = Io::kLanes, kSize = Io::kSize;
+
+  static void init(char* block, int64_t columns) {
+    alignas(64) char lanes[kLanes * kSize];
+    Io::store(lanes, R::template identity<Part>());
+    for (int64_t c = 0; c < columns; ++c)
+      __builtin_memcpy(block + kReductionHeader + c * kSize, lanes, kSize);
+  }
+  template <typename F>
+  static void for_each_pack(int64_t columns, F f) {
+    for (int64_t c = 0; c < columns; c += kLanes)
+      f(c, columns - c < kLanes ? static_cast<int>(columns - c) : kLanes);
+  }
+  static Part load_some(const char* p, int count) {
+    alignas(64) char lanes[kLanes * kSize] = {};
+    __builtin_memcpy(lanes, p, count * kSize);
+    return Io::load(lanes);
+  }
+  static void store_some(char* p, Part x, int count) {
+    alignas(64) char lanes[kLanes * kSize];
+    Io::store(lanes, x);
+    __builtin_memcpy(p, lanes, count * kSize);
+  }
+  static void combine(char* block, const char* other, int64_t columns) {
+    for_each_pack(columns, [&](int64_t c, int count) {
+      int64_t at = kReductionHeader + c * kSize;
+      store_some(block + at, R::combine(load_some(block + at, count), load_some(other + at, count)), count);
+    });
+  }
+  // As the reduction `Finish` has it, which may differ from R in this alone.
+  template <typename Finish>
+  static void finish(const char* block, int64_t columns, [[maybe_unused]] int64_t n, double,
+                     char* const* outputs) {
+    for_each_pack(columns, [&](int64_t c, int count) {
+      Part x = load_some(block + kReductionHeader + c * kSize, count);
+      if constexpr (Finish::kAverages) x = Finish::finish(x, Part(static_cast<double>(n)));
+      store_some(outputs[0] + c * kSize, x, count);
+    });
+  }
+};
+
 template <typename Isa, typename R, typename T>
 struct SimpleReduction {
   using Io = ValueIo<T, Isa>;
@@ -121,16 +166,15 @@ struct SimpleReduction {
     }
   };
   static constexpr Ending kEnding = {};
-  // Streams: what comes after the block is read too. It is asked for three pages ahead, since the processor
-  // by itself stops at the end of each page. Inlined, or its result would take the way through memory.
-  template <bool streams = false>
-  [[gnu::always_inline]] static Acc reduce_block(const char* p, int64_t n) {
+  // Streams: what comes after the block is read too. It is prefetched three pages ahead, since the processor
+  // by itself stops at the end of each page. Inlined, or its result would go through memory.
+  [[gnu::always_inline]] static Acc reduce_block(const char* p, int64_t n, bool streams) {
     constexpr int64_t kTreeBytes = kTree * kLanes * Io::kSize, kAhead = 3 * 4096;
     Acc acc = identity();
     int64_t i = 0;
     for (; i + kTree * kLanes <= n; i += kTree * kLanes) {
       const char* at = p + i * Io::kSize;
-      if constexpr (streams)
+      if (streams)
         for (int64_t line = 0; line < kTreeBytes; line += 64) __builtin_prefetch(at + kAhead + line);
       acc = combined(acc, tree(at, kLanes * Io::kSize));
     }
@@ -151,32 +195,19 @@ struct SimpleReduction {
     else return combine_lanes<half / 2>(R::combine(x, rotate_lanes<half>(x)));
   }
 
-  static void init(char* block, int64_t columns) {
-    alignas(64) char lanes[kLanes * kAccSize];
-    store_acc(lanes, identity());
-    for (int64_t c = 0; c < columns; ++c)
-      __builtin_memcpy(block + kReductionHeader + c * kAccSize, lanes, kAccSize);
-  }
   static void row(char* block, int64_t, int64_t column, const char* data, int64_t n, int64_t) {
-    auto sum = [&]<bool streams>() {
-      Acc total = reduce_block<streams>(data, n < kCascade ? n : kCascade);
-      for (int64_t i = kCascade; i < n; i += kCascade)
-        total =
-            combined(total, reduce_block<streams>(data + i * Io::kSize, n - i < kCascade ? n - i : kCascade));
-      return total;
-    };
-    const Acc total =
-        n * Io::kSize >= kStream ? sum.template operator()<true>() : sum.template operator()<false>();
+    const bool streams = n * Io::kSize >= kStream;
+    Acc total = identity();
+    for (int64_t i = 0; i < n; i += kCascade)
+      total =
+          combined(total, reduce_block(data + i * Io::kSize, n - i < kCascade ? n - i : kCascade, streams));
     add_to(block + kReductionHeader + column * kAccSize, total);
   }
   static void runs(char* block, int64_t column, const char* data, int64_t runs, int64_t stride, int64_t n) {
     char* target = block + kReductionHeader + column * kAccSize;
-    auto sums = [&]<bool streams>() {
-      for (int64_t r = 0; r < runs; ++r, data += stride, target += kAccSize)
-        add_to(target, reduce_block<streams>(data, n));
-    };
     const bool streams = stride == n * Io::kSize && runs * stride >= kStream;
-    streams ? sums.template operator()<true>() : sums.template operator()<false>();
+    for (int64_t r = 0; r < runs; ++r, data += stride, target += kAccSize)
+      add_to(target, reduce_block(data, n, streams));
   }
   // Every lane of the sum is the same: the first is the accumulator's.
   [[gnu::always_inline]] static void add_to(char* target, Acc total) {
@@ -227,7 +258,8 @@ struct SimpleReduction {
         add_tail(accs + c * kAccSize, data + c * Io::kSize, 1, stride, static_cast<int>(columns - c));
     }
   }
-  static void add_tail(char* accs, const char* data, int64_t rows, int64_t stride, int count) {
+  [[gnu::noinline]] static void add_tail(char* accs, const char* data, int64_t rows, int64_t stride,
+                                         int count) {
     alignas(64) char lanes[kLanes * kAccSize] = {};
     __builtin_memcpy(lanes, accs, count * kAccSize);
     Acc acc = load_acc(lanes);
@@ -236,38 +268,18 @@ struct SimpleReduction {
     __builtin_memcpy(accs, lanes, count * kAccSize);
   }
 
-  template <typename F>
-  static void for_each_pack(int64_t columns, F f) {
-    for (int64_t c = 0; c < columns; c += kPartLanes)
-      f(c, columns - c < kPartLanes ? static_cast<int>(columns - c) : kPartLanes);
-  }
-  static Part load_some(const char* p, int count) {
-    alignas(64) char lanes[kPartLanes * kAccSize] = {};
-    __builtin_memcpy(lanes, p, count * kAccSize);
-    return AccIo::load(lanes);
-  }
-  static void store_some(char* p, Part x, int count) {
-    alignas(64) char lanes[kPartLanes * kAccSize];
-    AccIo::store(lanes, x);
-    __builtin_memcpy(p, lanes, count * kAccSize);
-  }
-  static void combine(char* block, const char* other, int64_t columns) {
-    for_each_pack(columns, [&](int64_t c, int count) {
-      int64_t at = kReductionHeader + c * kAccSize;
-      store_some(block + at, R::combine(load_some(block + at, count), load_some(other + at, count)), count);
-    });
-  }
-  static void finish(const char* block, int64_t columns, [[maybe_unused]] int64_t n, double,
-                     char* const* outputs) {
-    for_each_pack(columns, [&](int64_t c, int count) {
-      Part x = load_some(block + kReductionHeader + c * kAccSize, count);
-      if constexpr (R::kAverages) x = R::finish(x, Part(static_cast<double>(n)));
-      store_some(outputs[0] + c * kAccSize, x, count);
-    });
-  }
+  using Block = AccumulatorBlock<R, Part>;
+  template <typename Finish>
+  static constexpr ReductionLoops kLoopsFor = {
+      kAccSize,       {AccIo::kDType, AccIo::kDType}, Block::init, row, rows,
+      Block::combine, Block::template finish<Finish>, runs};
+  static constexpr ReductionLoops kLoops = kLoopsFor<R>;
+};
 
-  static constexpr ReductionLoops kLoops = {
-      kAccSize, {AccIo::kDType, AccIo::kDType}, init, row, rows, combine, finish, runs};
+// Accumulates as R does and finishes as `Finish` does: the loops are R's.
+template <typename Isa, typename R, typename Finish, typename T>
+struct FinishedReduction {
+  static constexpr ReductionLoops kLoops = SimpleReduction<Isa, R, T>::template kLoopsFor<Finish>;
 };
 
 template <typename Isa, template <typename, typename> typename Loops, uint16_t dtypes>

@@ -6,15 +6,10 @@
 // their means and deviations combine by Chan's formula, so nothing cancels.
 namespace weft::cpu {
 
-template <typename Isa, typename T, bool root, bool with_mean>
-struct VarianceReduction {
-  using Io = ValueIo<T, Isa>;
-  using Value = typename Io::Value;
-  using Acc = Accumulator<Value, true>;
-  using Part = typename Acc::Part;
-  static_assert(sizeof(typename Part::Element) == 8);
-  static constexpr int kLanes = Io::kLanes;
-  static constexpr int64_t kBlock = 1024, kRowGroup = 32;
+// What is done with the accumulators of a block alone, for all element types.
+template <typename Isa>
+struct VarianceBlock {
+  using Part = Pack<double, Isa>;
 
   // A block: counts of elements so far, then means, then sums of squared deviations.
   static double* counts(char* block) { return reinterpret_cast<double*>(block + kReductionHeader); }
@@ -33,6 +28,45 @@ struct VarianceReduction {
     means(block, columns)[c] = both.mean;
     deviations(block, columns)[c] = both.deviation;
   }
+
+  static void combine(char* block, const char* other_block, int64_t columns) {
+    char* other = const_cast<char*>(other_block);
+    for (int64_t c = 0; c < columns; ++c)
+      if (counts(other)[c] != 0)
+        merge(block, columns, c, counts(other)[c], means(other, columns)[c], deviations(other, columns)[c]);
+  }
+  template <bool root, bool with_mean>
+  static void finish(const char* block_, int64_t columns, int64_t count, double correction,
+                     char* const* outputs) {
+    char* block = const_cast<char*>(block_);
+    for (int64_t c = 0; c < columns; c += Part::kLanes) {
+      const int64_t lanes = columns - c < Part::kLanes ? columns - c : Part::kLanes;
+      const scalar::Moments<Part> moments = {some(counts(block) + c, lanes),
+                                             some(means(block, columns) + c, lanes),
+                                             some(deviations(block, columns) + c, lanes)};
+      const scalar::Two<Part> result = scalar::VarianceFunctor<root, with_mean>::finish(
+          moments, Part(static_cast<double>(count)), Part(correction));
+      __builtin_memcpy(outputs[0] + 8 * c, &result.first.v, 8 * lanes);
+      if (with_mean) __builtin_memcpy(outputs[1] + 8 * c, &result.second.v, 8 * lanes);
+    }
+  }
+  static Part some(const double* p, int64_t lanes) {
+    alignas(64) double buffer[Part::kLanes] = {};
+    __builtin_memcpy(buffer, p, 8 * lanes);
+    return Part::load(buffer);
+  }
+};
+
+template <typename Isa, typename T>
+struct VarianceLoops {
+  using Block = VarianceBlock<Isa>;
+  using Io = ValueIo<T, Isa>;
+  using Value = typename Io::Value;
+  using Acc = Accumulator<Value, true>;
+  using Part = typename Acc::Part;
+  static_assert(sizeof(typename Part::Element) == 8);
+  static constexpr int kLanes = Io::kLanes;
+  static constexpr int64_t kBlock = 1024, kRowGroup = 32;
 
   static double total(Acc acc) {
     Part sum = acc.part[0];
@@ -70,7 +104,7 @@ struct VarianceReduction {
     double block_deviation = total(squared);
     for (int i = 0; i < tail; ++i)
       block_deviation += (lane(rest, i) - block_mean) * (lane(rest, i) - block_mean);
-    merge(block, columns, column, static_cast<double>(n), block_mean, block_deviation);
+    Block::merge(block, columns, column, static_cast<double>(n), block_mean, block_deviation);
   }
   static void row(char* block, int64_t columns, int64_t column, const char* data, int64_t n, int64_t) {
     for (int64_t i = 0; i < n; i += kBlock)
@@ -102,37 +136,19 @@ struct VarianceReduction {
       }
     }
     for (int i = 0; i < count; ++i)
-      merge(block, columns, c + i, static_cast<double>(rows), lane(mean, i), lane(squared, i));
+      Block::merge(block, columns, c + i, static_cast<double>(rows), lane(mean, i), lane(squared, i));
   }
 
-  static void combine(char* block, const char* other_block, int64_t columns) {
-    char* other = const_cast<char*>(other_block);
-    for (int64_t c = 0; c < columns; ++c)
-      if (counts(other)[c] != 0)
-        merge(block, columns, c, counts(other)[c], means(other, columns)[c], deviations(other, columns)[c]);
-  }
-  static void finish(const char* block_, int64_t columns, int64_t count, double correction,
-                     char* const* outputs) {
-    char* block = const_cast<char*>(block_);
-    for (int64_t c = 0; c < columns; c += Part::kLanes) {
-      const int64_t lanes = columns - c < Part::kLanes ? columns - c : Part::kLanes;
-      const scalar::Moments<Part> moments = {some(counts(block) + c, lanes),
-                                             some(means(block, columns) + c, lanes),
-                                             some(deviations(block, columns) + c, lanes)};
-      const scalar::Two<Part> result = scalar::VarianceFunctor<root, with_mean>::finish(
-          moments, Part(static_cast<double>(count)), Part(correction));
-      __builtin_memcpy(outputs[0] + 8 * c, &result.first.v, 8 * lanes);
-      if (with_mean) __builtin_memcpy(outputs[1] + 8 * c, &result.second.v, 8 * lanes);
-    }
-  }
-  static Part some(const double* p, int64_t lanes) {
-    alignas(64) double buffer[Part::kLanes] = {};
-    __builtin_memcpy(buffer, p, 8 * lanes);
-    return Part::load(buffer);
-  }
+  template <bool root, bool with_mean>
+  static constexpr ReductionLoops kLoopsFor = {
+      3 * sizeof(double), {DType::kFloat64, DType::kFloat64},     Block::init, row, rows,
+      Block::combine,     Block::template finish<root, with_mean>};
+};
 
-  static constexpr ReductionLoops kLoops = {
-      3 * sizeof(double), {DType::kFloat64, DType::kFloat64}, init, row, rows, combine, finish};
+// The variance or its root, perhaps with the mean: all loops but `finish` are the same.
+template <typename Isa, typename T, bool root, bool with_mean>
+struct VarianceReduction {
+  static constexpr ReductionLoops kLoops = VarianceLoops<Isa, T>::template kLoopsFor<root, with_mean>;
 };
 
 }  // namespace weft::cpu

@@ -65,7 +65,7 @@ PointwiseCall threshold_backward_lower(const Tensor& grad, const Tensor& self, c
 
 }  // namespace
 
-// The core operators that these come to.
+// Their decomposition into core operators.
 Tensor tanh_backward_parts(const Tensor& grad, const Tensor& y) { return grad * conj_of(rsub(y * y, 1)); }
 Tensor sigmoid_backward_parts(const Tensor& grad, const Tensor& y) { return grad * conj_of(y * rsub(y, 1)); }
 

@@ -8,7 +8,7 @@ namespace {
 
 // --- hardtanh --------------------------------------------------------------------------------------------
 
-// A clamp whose bounds never change the type: those of an integer tensor are cut to integers.
+// A clamp whose bounds never change the type: those of an integer tensor are truncated to integers.
 struct Bounds {
   Scalar low, high;
 };
@@ -41,7 +41,7 @@ const Tensor& relu6_inplace(const Tensor& self) { return hardtanh_(self, 0, 6); 
 // --- leaky_relu ------------------------------------------------------------------------------------------
 
 using LeakyReluBackward = ActivationBackward<cpu::kLeakyReluBackward, Number>;
-// A result tells the sign of what it was made from unless the slope turns it around.
+// A result tells the sign of what it was made from unless the slope flips it.
 void check_slope(Number slope, bool self_is_result) {
   require(
       !self_is_result || slope.to_double() >= 0,

@@ -95,7 +95,7 @@ SymInt reached_elements(SymIntSpan sizes, SymIntSpan strides, const SymInt& offs
   return last + 1;
 }
 
-// The same view of a tangent whose elements lie where those of the primal do; what the view reads between
+// The same view of a tangent of the primal's layout; what the view reads between
 // them does not vary.
 std::vector<Tensor> as_strided_jvp(const Jvp& j) {
   Tensor self = j.input(0), tangent = j.tangent(0);
@@ -110,6 +110,21 @@ std::vector<Tensor> as_strided_jvp(const Jvp& j) {
                                  self.storage_offset());
   }
   return {as_strided(tangent, size.get(), stride.get(), offset)};
+}
+
+// The view that the first example asks for, once more for each example: a storage offset counts from where
+// the batch begins, as a program that sees one example takes it to.
+Batched as_strided_batch(const Batch& call) {
+  Tensor self = call.tensor(0);
+  const int64_t dim = call.batch_dim(0);
+  auto size = boxing::Unboxed<SymIntSpan>(call.args()[1]),
+       stride = boxing::Unboxed<SymIntSpan>(call.args()[2]);
+  SymInts sizes{self.size(dim)}, strides{self.stride(dim)};
+  for (const SymInt& s : size.get()) sizes.push_back(s);
+  for (const SymInt& s : stride.get()) strides.push_back(s);
+  const Value& offset = call.args()[3];
+  return {as_strided(self, sizes, strides, offset.is_none() ? self.storage_offset() : offset.to_sym_int()),
+          {0}};
 }
 
 // More than any memory holds.
@@ -178,8 +193,7 @@ WEFT_OPERATOR(as_strided) = {
     .inplace =
         "aten::as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
         "Tensor(a!)",
-    .traits = Traits::kReadsStrides | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg |
-              Traits::kNotBatchable,
+    .traits = Traits::kReadsStrides | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&as_strided_kernel>(),
     .kernel = view_kernels<&as_strided_kernel>(),
     .vjp = {.saves = sizes(0),
@@ -194,6 +208,7 @@ WEFT_OPERATOR(as_strided) = {
                                                    stride.get(), offset - shape.offset)};
                 }},
     .jvp = as_strided_jvp,
+    .batch = as_strided_batch,
     .inverse = function<&as_strided_inverse>(),
     .samples =
         [] {

@@ -10,21 +10,22 @@ namespace weft::ops {
 namespace {
 
 SymBool is_nonzero(const Scalar& number) {
-  return std::visit(
-      [](const auto& value) -> SymBool {
-        using T = std::decay_t<decltype(value)>;
-        if constexpr (std::same_as<T, SymBool> || std::same_as<T, bool>) return value;
-        else if constexpr (std::same_as<T, SymInt>) return value != SymInt(0);
-        else if constexpr (std::same_as<T, SymFloat>) return value != SymFloat(0.0);
-        else return SymBool(value != T(0));
-      },
-      number.value());
+  switch (number.kind()) {
+    case Scalar::Kind::kSymInt:
+      return number.to_sym_int() != SymInt(0);
+    case Scalar::Kind::kSymFloat:
+      return number.to_sym_float() != SymFloat(0.0);
+    case Scalar::Kind::kSymBool:
+      return number.to_sym_bool();
+    default:
+      return number.to_bool();
+  }
 }
 
 void assert_scalar(const Scalar& self, std::string_view message) {
   const SymBool holds = is_nonzero(self);
   if (holds.is_symbolic()) return check(holds, message);
-  if (!holds.plain()) fail("{}", message);
+  if (!holds.plain()) throw AssertionError(std::string(message));
 }
 
 struct Bounds {
@@ -39,17 +40,17 @@ void check_ordered(const Bounds& bounds) {
 // A symbol that comes from data is declared to be within the bounds, since the call itself is what asserts
 // it at run time.
 void constrain_symbolic(const Scalar& size, const Bounds& bounds, bool is_size) {
-  const auto* integer = std::get_if<SymInt>(&size.value());
-  require(integer != nullptr, "only integers have a range, but got the symbolic number {}", size.to_string());
-  ShapeEnv& env = *integer->env();
-  const sym::Symbol* symbol = env.symbol_of(integer->expr());
+  require(size.is_integral(), "only integers have a range, but got the symbolic number {}", size.to_string());
+  const SymInt integer = size.to_sym_int();
+  ShapeEnv& env = *integer.env();
+  const sym::Symbol* symbol = env.symbol_of(integer.expr());
   if (symbol && symbol->backing == sym::Backing::kUnbacked) {
-    if (is_size) env.mark_size_like(integer->expr());
-    env.constrain(integer->expr(), {bounds.min, bounds.max});
+    if (is_size) env.mark_size_like(integer.expr());
+    env.constrain(integer.expr(), {bounds.min, bounds.max});
     return;
   }
-  check(*integer >= SymInt(bounds.min));
-  check(*integer <= SymInt(bounds.max));
+  check(integer >= SymInt(bounds.min));
+  check(integer <= SymInt(bounds.max));
 }
 
 void constrain(const Scalar& size, const Bounds& bounds, bool is_size) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "ops/hidden_writes.h"
+#include "ops/silent_mutation.h"
 #include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
@@ -448,8 +448,8 @@ WEFT_OPERATOR(batch_norm_impl_index) = {
 
 }  // namespace weft::ops
 
-// In training, batch norm writes to the running statistics.
-bool weft::may_write_secretly(const Operator& op, Args args) {
+// In training, batch norm mutates the running statistics.
+bool weft::may_mutate_silently(const Operator& op, Args args) {
   constexpr size_t kMean = 3, kVariance = 4, kTraining = 5;
   const OpDef* const writers[] = {&ops::native_batch_norm_op, &ops::batch_norm_op,
                                   &ops::batch_norm_impl_index_op};
@@ -460,7 +460,7 @@ bool weft::may_write_secretly(const Operator& op, Args args) {
   return has_statistics && !(args[kTraining].is_bool() && !args[kTraining].to_bool());
 }
 
-const weft::Operator* weft::openly_writing(const Operator& op, Args args) {
+const weft::Operator* weft::mutating_equivalent(const Operator& op, Args args) {
   if (&op.def() != &ops::native_batch_norm_op || op.form() != OpForm::kFunctional) return nullptr;
   const bool has_statistics = args[3].is_tensor() && args[4].is_tensor();
   if (!has_statistics || !args[5].to_bool()) return nullptr;

@@ -386,42 +386,4 @@ WEFT_OPERATOR(logical_or) = {
     .samples = integer_pair_samples,
 };
 
-WEFT_OPERATOR(bitwise_and_tensor) = {
-    .schema = "aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
-    .inplace = "aten::bitwise_and_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
-    .out = "aten::bitwise_and.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
-    .meta = Binary<cpu::kBitwiseAnd>::meta_function(),
-    .kernel = Binary<cpu::kBitwiseAnd>::kernels(),
-    .lower = Binary<cpu::kBitwiseAnd>::lower_rule(),
-    .batch = pointwise_batch,
-    .samples = integer_pair_samples,
-};
-
-namespace {
-Tensor bitwise_and_scalar(const Tensor& self, const Scalar& other) {
-  return bitwise_and(self, wrapped_number(other));
-}
-Tensor bitwise_and_reversed(const Scalar& self, const Tensor& other) {
-  return bitwise_and(wrapped_number(self), other);
-}
-}  // namespace
-
-WEFT_OPERATOR(bitwise_and_scalar) = {
-    .schema = "aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor",
-    .inplace = "aten::bitwise_and_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
-    .out = "aten::bitwise_and.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
-    .composite = composite<&bitwise_and_scalar>(),
-    .samples = [] { return Samples{{"integers", {i64({4}), 3}}}; },
-};
-
-WEFT_OPERATOR(bitwise_and_scalar_tensor) = {
-    .schema = "aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
-    .out = "aten::bitwise_and.Scalar_Tensor_out(Scalar self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
-    .composite = composite_exact<&bitwise_and_reversed>(),
-    .samples = [] { return Samples{{"integers", {3, i64({4})}}}; },
-};
-
 }  // namespace weft::ops

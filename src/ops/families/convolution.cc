@@ -1,7 +1,7 @@
 // Convolutions, plain and transposed, of one to three spatial dims.
 #include "ops/cpu/convolution.h"
 #include "ops/cpu/onednn_convolution.h"
-#include "ops/cpu/product_convolution.h"
+#include "ops/cpu/pointwise_convolution.h"
 #include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
@@ -148,7 +148,7 @@ Tensor dense(const Tensor& t, DType dtype) {
 }
 char* bytes(const Tensor& t) { return static_cast<char*>(t.raw_data()); }
 
-// In a layout that the ways for f32 read as it is.
+// In a layout that the code paths for f32 read as it is.
 Tensor readable(const Tensor& t, DType dtype) {
   return is_channels_last(t) && t.dtype() == dtype ? t : dense(t, dtype);
 }
@@ -157,21 +157,21 @@ cpu::ConvolutionOperand operand_of(const Tensor& t) {
   return {static_cast<float*>(t.raw_data()), {strides.begin(), strides.end()}};
 }
 
-// The ways that take f32 in either layout, the best first; false if none of them takes the problem.
+// The code paths that take f32 in either layout, the best first; false if none of them takes the problem.
 bool convolve(const cpu::ConvolutionShape& shape, const Tensor& x, const Tensor& w, const Tensor& bias,
               const Tensor& y) {
   const float* b = bias.defined() ? bias.data<float>() : nullptr;
-  return cpu::product_convolution_forward(shape, operand_of(x), operand_of(w), b, operand_of(y)) ||
+  return cpu::pointwise_convolution_forward(shape, operand_of(x), operand_of(w), b, operand_of(y)) ||
          cpu::onednn_convolution_forward(shape, operand_of(x), operand_of(w), b, operand_of(y));
 }
 bool input_gradient(const cpu::ConvolutionShape& shape, const Tensor& grad, const Tensor& w,
                     const Tensor& dx) {
-  return cpu::product_convolution_backward_input(shape, operand_of(grad), operand_of(w), operand_of(dx)) ||
+  return cpu::pointwise_convolution_backward_input(shape, operand_of(grad), operand_of(w), operand_of(dx)) ||
          cpu::onednn_convolution_backward_input(shape, operand_of(grad), operand_of(w), operand_of(dx));
 }
 bool weight_gradient(const cpu::ConvolutionShape& shape, const Tensor& grad, const Tensor& x,
                      const Tensor& dw) {
-  return cpu::product_convolution_backward_weight(shape, operand_of(grad), operand_of(x), operand_of(dw)) ||
+  return cpu::pointwise_convolution_backward_weight(shape, operand_of(grad), operand_of(x), operand_of(dw)) ||
          cpu::onednn_convolution_backward_weight(shape, operand_of(grad), operand_of(x), operand_of(dw));
 }
 

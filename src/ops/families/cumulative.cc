@@ -21,7 +21,7 @@ TensorSpec cumsum_meta(const Tensor& self, int64_t dim, MaybeType dtype) {
   require(type != kBool, "\"cumsum_out_cpu\" not implemented for 'Bool'");
   return contiguous_spec(self.sizes(), type, self.device());
 }
-// Integers of every width add in i64: what is cut off at the end is the same.
+// Integers of every width add in i64: truncation at the end gives the same.
 void cumsum_into(const Tensor& self, int64_t dim, MaybeType dtype, const Tensor& out) {
   DType type = cumsum_type(self, dtype), wide = type <= kInt64 ? kInt64 : type;
   // Other types of input are converted to the result's before they are added.
@@ -38,7 +38,7 @@ const Tensor& cumsum_out_kernel(const Tensor& self, int64_t dim, MaybeType dtype
   if (dtype) check_out_type(OutType::kExact, {*dtype, self.device(), {}, {}}, out);
   return StructuredForms<&cumsum_meta, &cumsum_into>::out(self, dim, out.dtype(), out);
 }
-// In place the type stays; an integer result is cut to it, as in PyTorch.
+// In place the type stays; an integer result is truncated to it, as in PyTorch.
 const Tensor& cumsum_inplace(const Tensor& self, int64_t dim, MaybeType dtype) {
   require(!dtype || *dtype == self.dtype(),
           "Bad in-place call: input tensor dtype {} and output tensor dtype {} should match",

@@ -54,7 +54,7 @@ Batched diag_embed_batch(const Batch& call) {
 
 // --- diagonal_copy ---------------------------------------------------------------------------------------
 
-// Where the diagonal of a tensor of this geometry lies.
+// The layout of the diagonal of a tensor of this geometry.
 struct Line {
   SymInts sizes, strides;
   SymInt start;

@@ -2,8 +2,8 @@
 #include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
+#include "ops/support/index_offsets.h"
 #include "ops/support/number_range.h"
-#include "ops/support/places.h"
 
 namespace weft::ops {
 namespace {
@@ -32,7 +32,7 @@ TensorSpec gather_meta(const Tensor& self, int64_t dim, const Tensor& index, boo
 // A 0-dim tensor is seen as a vector of one.
 Ints sizes_of(const Tensor& t) { return t.dim() == 0 ? Ints{1} : Ints(t.plain_sizes()); }
 
-// Where the elements of `self` lie that the index names: it must live as long as the places.
+// The offsets of the elements of `self` that the index selects; must outlive what `places` gives.
 struct NamedElements {
   Tensor positions;
   OffsetsAround around;

@@ -2,8 +2,8 @@
 #include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
+#include "ops/support/index_offsets.h"
 #include "ops/support/number_range.h"
-#include "ops/support/places.h"
 
 namespace weft::ops {
 namespace {
@@ -20,7 +20,7 @@ TensorSpec index_select_meta(const Tensor& self, int64_t dim, const Tensor& inde
   if (self.dim() > 0) sizes[static_cast<size_t>(d)] = index.numel();
   return contiguous_spec(sizes, self.dtype(), self.device());
 }
-// Where the slices of `tensor` lie that the index names.
+// The offsets of the slices of `tensor` that the index selects.
 struct NamedSlices {
   std::vector<int64_t> at;
   OffsetsAround around;

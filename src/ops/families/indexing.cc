@@ -1,9 +1,9 @@
 // Indexing with tensors: x[i, :, mask] read and written.
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
+#include "ops/support/index_offsets.h"
 #include "ops/support/masked_fill.h"
 #include "ops/support/number_range.h"
-#include "ops/support/places.h"
 #include "weft/base/warning.h"
 #include "weft/ops/fake.h"
 
@@ -78,7 +78,7 @@ Tensor with_mask_dims(const Tensor& self, TensorSpan indices) {
 // --- the plan of a call ----------------------------------------------------------------------------------
 
 struct IndexPlan {
-  Tensor self;          // with the indexed dims side by side
+  Tensor self;          // with the indexed dims adjacent
   Tensors indices;      // one for each of them
   size_t first = 0;     // where they begin
   SymInts index_sizes;  // what the indices broadcast to
@@ -188,9 +188,9 @@ std::vector<int64_t> chosen_offsets(const IndexPlan& plan) {
   }
   return offsets;
 }
-struct Places {
+struct IndexOffsets {
   std::vector<int64_t> before, at, after;
-  explicit Places(const IndexPlan& plan)
+  explicit IndexOffsets(const IndexPlan& plan)
       : before(offsets_of(plan.self, 0, plan.first)),
         at(chosen_offsets(plan)),
         after(offsets_of(plan.self, plan.after(), static_cast<size_t>(plan.self.dim()))) {}
@@ -208,9 +208,9 @@ TensorSpec index_meta(const Tensor& self, TensorSpan indices) {
   return spec_of(plan_index(seen, without_masks(seen, indices, mask_columns_meta)));
 }
 void pick_into(const IndexPlan& plan, const Tensor& out) {
-  Places places(plan);
+  IndexOffsets offsets(plan);
   write_dense(out, [&](const Tensor& dense) {
-    cpu::gather_indexed(places.get(), bytes(plan.self), bytes(dense), item_size(dense.dtype()));
+    cpu::gather_indexed(offsets.get(), bytes(plan.self), bytes(dense), item_size(dense.dtype()));
   });
 }
 // One mask for every element: no positions are needed.
@@ -310,18 +310,18 @@ void index_put_into(const Tensor& self, TensorSpan indices, const Tensor& values
   Tensor target = with_mask_dims(out, indices);
   IndexPlan plan = plan_index(target, without_masks(target, indices, mask_columns));
   check_values(plan, values);
-  Places places(plan);
+  IndexOffsets offsets(plan);
   bool is_single = values.plain_numel() == 1;
   Tensor dense = is_single ? values : dense_as(values, plan.sizes, values.dtype());
-  // Values that lie in the memory that is written are read first.
+  // Values that alias the memory that is written are read first.
   if (dense.storage() == out.storage()) {
     dense = allocate_contiguous(dense.sizes(), dense.dtype());
     copy_values(dense, values);
   }
   if (!is_inplace) copy_values(out, self);
   if (accumulate)
-    cpu::accumulate_indexed(places.get(), bytes(plan.self), bytes(dense), is_single, out.dtype());
-  else cpu::scatter_indexed(places.get(), bytes(plan.self), bytes(dense), is_single, item_size(out.dtype()));
+    cpu::accumulate_indexed(offsets.get(), bytes(plan.self), bytes(dense), is_single, out.dtype());
+  else cpu::scatter_indexed(offsets.get(), bytes(plan.self), bytes(dense), is_single, item_size(out.dtype()));
 }
 Grads index_put_vjp(const Vjp& v) {
   Tensors indices = v.inputs(1);
@@ -423,7 +423,7 @@ Batched index_batch(const Batch& call) {
     return {index(self, preceded_by(Tensor(), found.indices)), {found.neighbours ? 0 : found.rank}};
   }
   Tensor picked = index(self, preceded_by(example_numbers(call.batch_size(), found.rank), found.indices));
-  // [batch, index dims, others]: the index dims go to their place behind the leading ones.
+  // [batch, index dims, others]: the index dims go to their position behind the leading ones.
   if (found.neighbours && found.leading > 0) {
     Ints order{0};
     for (int64_t d = 0; d < found.leading; ++d) order.push_back(1 + found.rank + d);

@@ -1,4 +1,5 @@
 // Losses.
+#include "base/ceil_div.h"
 #include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
@@ -154,8 +155,7 @@ struct NllSums {
 };
 template <typename T>
 NllSums nll_sums(const NllTargets<T>& targets, const T* input) {
-  std::vector<NllSums> blocks(
-      static_cast<size_t>((targets.count() + kTargetsPerBlock - 1) / kTargetsPerBlock));
+  std::vector<NllSums> blocks(static_cast<size_t>(ceil_div(targets.count(), kTargetsPerBlock)));
   parallel_for(0, targets.count(), kTargetsPerBlock, [&](int64_t first, int64_t last) {
     NllSums sums;
     targets.for_each(first, last, [&](int64_t, int64_t element, double w) {
@@ -262,15 +262,15 @@ void check_nd_target(const Tensor& self, const Tensor& target) {
 Tensor nll_loss_nd_composite(const Tensor& self, const Tensor& target, const Tensor& weight,
                              int64_t reduction, const SymInt& ignore) {
   require(self.dim() >= 1, "Expected 1 or more dimensions (got {})", self.dim());
-  if (self.dim() <= 2) return nll_loss(self, target, weight, reduction, ignore);
-  if (self.dim() == 4) return nll_loss2d(self, target, weight, reduction, ignore);
+  if (self.dim() <= 2) return nll_loss(self, target, weight, Reduction(reduction), ignore);
+  if (self.dim() == 4) return nll_loss2d(self, target, weight, Reduction(reduction), ignore);
   // Other ranks are seen as [N, C, 1, rest].
   SymInts sizes(self.sizes()), rest(target.sizes());
   check_nd_target(self, target);
   SymInt inner = 1;
   for (size_t d = 2; d < sizes.size(); ++d) inner = inner * sizes[d];
   Tensor seen = reshape(self, {sizes[0], sizes[1], 1, inner}), labels = reshape(target, {sizes[0], 1, inner});
-  Tensor loss = nll_loss2d(seen, labels, weight, reduction, ignore);
+  Tensor loss = nll_loss2d(seen, labels, weight, Reduction(reduction), ignore);
   return reduction == kNone ? view(loss, rest) : loss;
 }
 
@@ -303,7 +303,7 @@ Tensor cross_entropy_of_labels(const Tensor& self, const Tensor& target, const T
                                int64_t reduction, const SymInt& ignore, double smoothing) {
   int64_t class_dim = self.dim() == 1 ? 0 : 1;
   Tensor input = log_softmax(self, class_dim);
-  Tensor nll = nll_loss_nd(input, target, weight, reduction, ignore);
+  Tensor nll = nll_loss_nd(input, target, weight, Reduction(reduction), ignore);
   if (smoothing == 0) return nll;
   Tensor smooth;
   if (weight.defined()) {
@@ -531,6 +531,7 @@ WEFT_OPERATOR(cross_entropy_loss) = {
     .schema =
         "aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt "
         "ignore_index=-100, float label_smoothing=0.) -> Tensor",
+    .traits = Traits::kAutocastWide,
     .composite = {.functional = function<&cross_entropy_composite>()},
     .samples =
         [] {

@@ -44,7 +44,7 @@ void masked_fill_into(const Tensor& self, const Tensor& mask, const Scalar& valu
 // --- nonzero ---------------------------------------------------------------------------------------------
 
 TensorSpec nonzero_spec(const Tensor& self, const SymInt& count) {
-  // A column for each dim lies together in memory.
+  // Column-major: the indices of each dim are contiguous.
   return {kInt64, self.device(), {count, self.dim()}, {1, count}};
 }
 TensorSpec nonzero_meta(const Tensor& self) {
@@ -93,7 +93,7 @@ Tensor masked_select_kernel(const Tensor& self, const Tensor& mask) {
   return out;
 }
 
-// The gradient goes back to the places that were true.
+// The gradient goes back to the elements that were true.
 Tensor masked_select_gradient(const Tensor& grad, SymIntSpan sizes, const Tensor& mask) {
   return masked_scatter(new_zeros(grad, broadcast_sizes(sizes, mask.sizes())), mask, grad);
 }
@@ -127,8 +127,8 @@ void masked_scatter_into(const Tensor& self, const Tensor& mask, const Tensor& s
     });
   });
 }
-// The n-th element of the source went to the n-th true place: its gradient comes from there. The count of
-// true elements up to a place is the number of its element, so no size depends on data.
+// The n-th element of the source went to the n-th true element: its gradient comes from there. The prefix
+// sum of the mask is the index into the source, so no size depends on data.
 Tensor masked_scatter_backward_composite(const Tensor& grad, const Tensor& mask, SymIntSpan sizes) {
   SymInt total = 1;
   for (const SymInt& size : sizes) total = total * size;

@@ -1,4 +1,4 @@
-// Matrix products.
+// mm, bmm, addmm, matmul, linear and their like.
 #include "ops/cpu/gemm.h"
 #include "ops/support/family.h"
 #include "ops/support/number_range.h"
@@ -136,7 +136,7 @@ void bmm_into(const Tensor& self, const Tensor& mat2, const Tensor& out) {
   multiply_batches(self, mat2, 1.0, 0.0, out);
 }
 
-// self broadcast to the product's sizes, scaled and added.
+// self broadcast to the matmul's sizes, scaled and added.
 TensorSpec baddbmm_meta(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&,
                         const Scalar&) {
   TensorSpec product = bmm_meta(batch1, batch2);
@@ -253,7 +253,7 @@ Tensor matmul_composite(const Tensor& self, const Tensor& other) {
   if (a == 1 && b == 2) return squeeze(mm(unsqueeze(self, 0), other), 0);
   if (a == 2 && b == 2) return mm(self, other);
   if (a >= 3 && b <= 2) {
-    // One large product: the leading dims are rows.
+    // One large GEMM: the leading dims are rows.
     Tensor right = b == 1 ? unsqueeze(other, 1) : other;
     SymInts sizes(self.sizes());
     SymInt rows = 1;
@@ -284,7 +284,7 @@ Tensor linear_composite(const Tensor& input, const Tensor& weight, const Tensor&
 Batched mm_batch(const Batch& call) {
   Tensor a = call.tensor(0), b = call.tensor(1);
   if (call.batch_dim(1) < 0) {
-    // The batch becomes more rows of one product.
+    // The batch becomes more rows of one GEMM.
     Tensor left = batch_first(a, call.batch_dim(0));
     Tensor product = mm(reshape(left, {left.size(0) * left.size(1), left.size(2)}), b);
     return {reshape(product, {left.size(0), left.size(1), b.size(1)}), {0}};
@@ -293,7 +293,7 @@ Batched mm_batch(const Batch& call) {
               with_batch_first(b, call.batch_dim(1), call.batch_size())),
           {0}};
 }
-// beta * self + alpha * product, with the batch of `self` in front of dims that broadcast to the product's.
+// beta * self + alpha * matmul, with the batch of `self` in front of dims that broadcast to the matmul's.
 Batched scaled_sum(const Batch& call, const Tensor& product) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
   if (call.batch_dim(0) >= 0)
@@ -330,9 +330,9 @@ Tensor scaled(const Tensor& grad, const Scalar& factor) {
   return factor.equals_number(1) ? grad : grad * conj_of(factor);
 }
 
-// The gradients of the factors of a matrix product lie in memory as the factors do: that of a transposed
-// matrix is the transpose of a contiguous one. So the gradient of a layer's weight, of which the product
-// takes the transpose, is contiguous.
+// The gradients of the operands of a matmul have the operands' layout: that of a transposed matrix is the
+// transpose of a contiguous one. So the gradient of a layer's weight, of which the matmul takes the
+// transpose, is contiguous.
 bool is_transposed(const TensorShape& matrix) {
   return known(matrix.strides[0] == 1) && known(matrix.strides[1] == matrix.sizes[0]);
 }

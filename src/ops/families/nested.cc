@@ -8,6 +8,7 @@
 #include "ops/table.h"
 #include "weft/base/error.h"
 #include "weft/core/printable_box.h"
+#include "weft/core/value_walk.h"
 #include "weft/ops/functions.h"
 
 namespace weft {
@@ -184,13 +185,7 @@ class NestedTensor final : public Extension, public PrintableBox {
     }
     Value result = dispatch::redispatch(
         op, unwrap_extensions<NestedTensor>(args, [](NestedTensor& own) { return own.buffer_; }));
-    auto wrapped = [&](const Value& value) {
-      return value.is_tensor() ? Value(make(value.to_tensor(), layout_)) : value;
-    };
-    if (!result.is_sequence()) return wrapped(result);
-    ValueList all;
-    for (const Value& element : result.elements()) all.push_back(wrapped(element));
-    return Value::tuple(std::move(all));
+    return map_tensors(result, [&](const Tensor& buffer) { return make(buffer, layout_); });
   }
 
   Tensor buffer_;  // of one dim

@@ -1,5 +1,6 @@
 // Pooling over windows of two spatial dims.
 #include "ops/cpu/pooling.h"
+#include "base/ceil_div.h"
 #include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/image.h"
@@ -112,12 +113,12 @@ void max_pool_into(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan p
                    bool ceil, const Tensor& out, const Tensor& indices) {
   Window w = window_of("max_pool2d", kernel, stride, padding, dilation, ceil);
   ImageArrays arrays = arrays_like(self);
-  Tensor in = arrays.to_read(self), values = arrays.to_write(out), places = arrays.to_write(indices);
+  Tensor in = arrays.to_read(self), values = arrays.to_write(out), argmax = arrays.to_write(indices);
   cpu::PoolWindows windows{spans_of(w, 0, extent(self, 0), extent(out, 0)),
                            spans_of(w, 1, extent(self, 1), extent(out, 1)), w.dilation[0], w.dilation[1]};
-  cpu::max_pool(windows, arrays.array(in), arrays.array(values), arrays.array(places));
+  cpu::max_pool(windows, arrays.array(in), arrays.array(values), arrays.array(argmax));
   copy_back(values, out);
-  copy_back(places, indices);
+  copy_back(argmax, indices);
 }
 TensorSpec max_pool_backward_meta(const Tensor& grad, const Tensor& self, IntSpan kernel, IntSpan stride,
                                   IntSpan padding, IntSpan dilation, bool ceil, const Tensor& indices) {
@@ -134,15 +135,15 @@ TensorSpec max_pool_backward_meta(const Tensor& grad, const Tensor& self, IntSpa
 void max_pool_backward_into(const Tensor& grad, const Tensor& self, IntSpan, IntSpan, IntSpan, IntSpan, bool,
                             const Tensor& indices, const Tensor& out) {
   ImageArrays arrays = arrays_like(self);
-  Tensor g = arrays.to_read(grad), places = arrays.to_read(indices), result = arrays.to_write(out);
-  cpu::max_pool_backward(arrays.array(g), arrays.array(places), arrays.array(result));
+  Tensor g = arrays.to_read(grad), argmax = arrays.to_read(indices), result = arrays.to_write(out);
+  cpu::max_pool_backward(arrays.array(g), arrays.array(argmax), arrays.array(result));
   copy_back(result, out);
 }
 Tensor max_pool_composite(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding,
                           IntSpan dilation, bool ceil) {
   return std::get<0>(max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil));
 }
-// The values of `t` at the places where the forward pool found its maxima.
+// The values of `t` at the indices where the forward pool found its maxima.
 Tensor gather_planes(const Tensor& t, const Tensor& indices) {
   Tensor flat = flatten(t, -2, -1);
   return view(gather(flat, -1, flatten(indices, -2, -1)), indices.sizes());
@@ -228,7 +229,7 @@ void avg_pool_backward_into(const Tensor& grad, const Tensor& self, IntSpan kern
 // --- adaptive average ------------------------------------------------------------------------------------
 
 int64_t bin_start(int64_t i, int64_t bins, int64_t size) { return i * size / bins; }
-int64_t bin_end(int64_t i, int64_t bins, int64_t size) { return ((i + 1) * size + bins - 1) / bins; }
+int64_t bin_end(int64_t i, int64_t bins, int64_t size) { return ceil_div((i + 1) * size, bins); }
 TensorSpec adaptive_meta(const Tensor& self, SymIntSpan output_size) {
   check_pool_input("adaptive_avg_pool2d", self, 2);
   require(output_size.size() == 2, "adaptive_avg_pool2d: output_size must be 2, but got {}",

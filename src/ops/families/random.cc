@@ -1,4 +1,5 @@
 // Random numbers. Element i of a result depends on (seed, offset, i) alone.
+#include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 #include "ops/support/random_draw.h"
@@ -46,7 +47,8 @@ TensorSpec bernoulli_p_meta(const Tensor& self, double p, const MaybeGenerator&)
 void bernoulli_p_into(const Tensor&, double p, const MaybeGenerator& generator, const Tensor& out) {
   draw_bernoulli(out, p, generator);
 }
-TensorSpec bernoulli_tensor_meta(const Tensor& self, const Tensor&, const MaybeGenerator&) {
+TensorSpec bernoulli_tensor_meta(const Tensor& self, const Tensor& p, const MaybeGenerator&) {
+  check_expandable("bernoulli", "p", p, self.sizes());
   return like_self(self);
 }
 void bernoulli_tensor_into(const Tensor&, const Tensor& p, const MaybeGenerator& generator,
@@ -94,7 +96,7 @@ SymInt dropout_draws(Args args) {
 SymInt native_dropout_draws(Args args) {
   return args[2].is_none() || args[2].to_bool() ? args[0].tensor_ref().numel() : SymInt(0);
 }
-// What to multiply by: zero, or what makes up for those that are.
+// The mask of inverted dropout: zero, or 1 / (1 - p) for a value that is kept.
 Tensor dropout_factors(const Tensor& input, double p) {
   if (p == 1) return zeros({}, input.dtype(), std::nullopt, input.device());
   Tensor noise = bernoulli_(empty_like(input), 1 - p);

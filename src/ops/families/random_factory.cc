@@ -190,11 +190,7 @@ struct IntegersLike {
   }
 
   // The bound is the value of a tensor.
-  static SymInt bound_of(const Tensor& high) {
-    Scalar value = item(high);
-    if (const auto* symbolic = std::get_if<SymInt>(&value.value())) return *symbolic;
-    return value.to_int();
-  }
+  static SymInt bound_of(const Tensor& high) { return item(high).to_sym_int(); }
   static Tensor below_tensor(const Tensor& self, const Tensor& high, MaybeType dtype, MaybeLayout layout,
                              MaybeDevice device, MaybeBool pin, MaybeFormat format) {
     return randint_like(self, SymInt(0), bound_of(high), dtype, layout, device, pin, format);

@@ -16,13 +16,8 @@ bool are_integral(const Scalar& start, const Scalar& end, const Scalar& step) {
   auto integral = [](const Scalar& s) { return s.is_integral() || s.is_bool(); };
   return integral(start) && integral(end) && integral(step);
 }
-SymInt integer(const Scalar& s) {
-  if (const auto* symbolic = std::get_if<SymInt>(&s.value())) return *symbolic;
-  return s.to_int();
-}
-
 SymInt integer_length(const Scalar& start, const Scalar& end, const Scalar& step) {
-  SymInt a = integer(start), b = integer(end), by = integer(step);
+  SymInt a = start.to_sym_int(), b = end.to_sym_int(), by = step.to_sym_int();
   int64_t stride = guard_int(by);
   require(stride != 0, "step must be nonzero");
   SymInt distance = stride > 0 ? b - a : a - b;
@@ -39,7 +34,7 @@ SymInt real_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   require(length >= 0 && length <= 9.2e18, "invalid size, possible overflow? {}", length);
   return static_cast<int64_t>(length);
 }
-// For i64, real ends and steps are cut to integers before they are counted.
+// For i64, real ends and steps are truncated to integers before they are counted.
 SymInt length_of(const Scalar& start, const Scalar& end, const Scalar& step, DType dtype) {
   if (are_integral(start, end, step)) return integer_length(start, end, step);
   SymInt length = real_length(start, end, step);

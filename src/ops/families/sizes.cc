@@ -37,7 +37,7 @@ int64_t rank_of(const Tensor& self) { return self.dim(); }
 template <auto typed, auto symbolic>
 constexpr KernelSet geometry() {
   Function both = function<typed>();
-  both.boxed = &boxing::Trampoline<+symbolic>::call;
+  both.boxed = function<symbolic>().boxed;
   return {.functional = both};
 }
 

@@ -48,7 +48,7 @@ Tensor narrow_composite(const Tensor& self, int64_t dim, const SymInt& start, co
             "start out of range (expected to be in range of [{}, {}], but got {})", -size.plain(),
             size.plain(), start.plain());
     int64_t first = start.plain() < 0 ? start.plain() + size.plain() : start.plain();
-    require(first + length.plain() <= size.plain(), "start ({}) + length ({}) exceeds dimension size ({}).",
+    require(length.plain() <= size.plain() - first, "start ({}) + length ({}) exceeds dimension size ({}).",
             first, length.plain(), size.plain());
     return slice(self, dim, first, first + length.plain(), 1);
   }

@@ -47,7 +47,8 @@ template <typename T>
 [[gnu::always_inline]] inline T tanh_f32(T x) {
   T z = abs(x), bounded = at_most(z, T(9.1));  // the result is 1 from 9.02
   if constexpr (T::kLooksUp) {
-    static constexpr auto kTanh = fit_piecewise<6>(0, 0.2890625f, tanh_of);
+    static constexpr auto kTanh =
+        fit_piecewise<T, 6>(0, 0.2890625f, [](double t) consteval { return tanh_of(t); });
     return copysign(evaluate(kTanh, bounded), x);
   } else {
     T s = x * x, square = s * s;
@@ -104,7 +105,8 @@ template <typename T>
   if constexpr (T::kLooksUp) {
     constexpr int kFirst = -13;
     constexpr float kWidth = 0.30078125f;
-    static constexpr auto kNormalCdf = fit_piecewise<6>(kFirst, kWidth, normal_cdf_of);
+    static constexpr auto kNormalCdf =
+        fit_piecewise<T, 6>(kFirst, kWidth, [](double t) consteval { return normal_cdf_of(t); });
     const T inside = evaluate(kNormalCdf, at_most(x, T(5.5)));  // the table has 1 from 5.26
     const auto is_below = x < T((kFirst - 0.4f) * kWidth);  // a little inside: its edge may round outwards
     return any(is_below) ? where(is_below, normal_cdf_by_exp_f32(x), inside) : inside;

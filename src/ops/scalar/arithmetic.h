@@ -63,8 +63,8 @@ struct Square {
     return x * x;
   }
 };
-// Powers of complex numbers that are products: the logarithm and the exponential of the general way lose
-// infinities and zeros.
+// Powers of complex numbers by multiplication: the general formula, exp(y log(x)), loses infinities and
+// zeros.
 struct Cube {
   template <typename T>
   T operator()(T x) const {

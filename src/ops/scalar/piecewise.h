@@ -19,8 +19,10 @@ struct Piecewise {
   alignas(64) float coefficients[degree + 1][kIntervals];
 };
 
-// Interpolates in the zeros of a Chebyshev polynomial, in double precision.
-template <int degree, typename F>
+// Interpolates in the zeros of a Chebyshev polynomial, in double precision. T is the type that `evaluate` is
+// called with: a call that depends on it is made where the function is instantiated, not wherever it is
+// declared.
+template <typename T, int degree, typename F>
 consteval Piecewise<degree> fit_piecewise(int first, float width, F f) {
   static_assert(degree % 2 == 0, "an odd number of points has one where t is 0");
   constexpr int kPoints = degree + 1;

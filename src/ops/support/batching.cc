@@ -3,8 +3,9 @@
 #include "ops/support/shapes.h"
 #include "ops/support/type_promotion.h"
 #include "weft/base/error.h"
+#include "weft/core/value_walk.h"
+#include "weft/dispatch/operator.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/operator.h"
 
 namespace weft {
 
@@ -29,23 +30,23 @@ namespace {
 // Per-example tensors without dims are light in type promotion, which their batches are not. Where that makes
 // a difference, the two operands are cast to the type that they have in common for the user.
 void promote_as_seen(const Batch& call, std::vector<Value>& args) {
-  std::vector<size_t> places;
+  std::vector<size_t> operands;
   for (size_t i = 0; i < args.size(); ++i)
-    if (args[i].is_tensor() && args[i].tensor_ref().defined()) places.push_back(i);
-  if (places.size() != 2) return;
-  const Tensor a = args[places[0]].to_tensor(), b = args[places[1]].to_tensor();
+    if (args[i].is_tensor() && args[i].tensor_ref().defined()) operands.push_back(i);
+  if (operands.size() != 2) return;
+  const Tensor a = args[operands[0]].to_tensor(), b = args[operands[1]].to_tensor();
   if (a.dtype() == b.dtype()) return;
   // A tensor that is not batched is seen as it is.
-  auto seen = [&](size_t place) {
-    const Tensor& tensor = args[place].tensor_ref();
-    int64_t dim = call.batch_dim(static_cast<int>(place));
+  auto seen = [&](size_t operand) {
+    const Tensor& tensor = args[operand].tensor_ref();
+    int64_t dim = call.batch_dim(static_cast<int>(operand));
     return dim >= 0 && tensor.dim() == 1 ? allocate_contiguous({}, tensor.dtype()) : tensor;
   };
-  DType type = common_type(seen(places[0]), seen(places[1]));
+  DType type = common_type(seen(operands[0]), seen(operands[1]));
   if (type == common_type(a, b)) return;
-  for (size_t place : places)
-    if (!(args[place].tensor_ref().flags() & tensor_flag::kWrappedNumber))
-      args[place] = args[place].tensor_ref().to(type);
+  for (size_t operand : operands)
+    if (!(args[operand].tensor_ref().flags() & tensor_flag::kWrappedNumber))
+      args[operand] = args[operand].tensor_ref().to(type);
 }
 
 }  // namespace
@@ -77,13 +78,8 @@ Batched in_front(const Value& result) {
 
 // Takes away the dim that a 0-dim argument was given for the call, where a result still has it.
 Value without_lent_dim(const Value& result) {
-  if (result.is_sequence()) {
-    ValueList results;
-    for (const Value& element : result.elements()) results.push_back(without_lent_dim(element));
-    return result.is_list() ? Value::list(std::move(results)) : Value::tuple(std::move(results));
-  }
-  bool has_it = result.is_tensor() && result.tensor_ref().dim() > 1;
-  return has_it ? Value(squeeze(result.tensor_ref(), 1)) : result;
+  return map_tensors(result,
+                     [](const Tensor& tensor) { return tensor.dim() > 1 ? squeeze(tensor, 1) : tensor; });
 }
 
 }  // namespace
@@ -140,15 +136,11 @@ Value example(const Value& value, int64_t dim, std::optional<int64_t> i) {
 
 // An empty batch of results like this one.
 Value none_of(const Value& result) {
-  if (result.is_sequence()) {
-    ValueList none;
-    for (const Value& element : result.elements()) none.push_back(none_of(element));
-    return result.is_list() ? Value::list(std::move(none)) : Value::tuple(std::move(none));
-  }
-  if (!result.is_tensor()) return result;
-  SymInts sizes{0};
-  for (const SymInt& size : result.tensor_ref().sizes()) sizes.push_back(size);
-  return new_empty(result.tensor_ref(), sizes);
+  return map_tensors(result, [](const Tensor& tensor) {
+    SymInts sizes{0};
+    for (const SymInt& size : tensor.sizes()) sizes.push_back(size);
+    return new_empty(tensor, sizes);
+  });
 }
 
 ValueList arguments_of_example(const Batch& call, std::optional<int64_t> i) {

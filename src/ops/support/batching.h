@@ -1,6 +1,6 @@
 #pragma once
 
-#include "weft/ops/op_def.h"
+#include "weft/dispatch/op_def.h"
 
 // Batching rules that families of operators share. A rule moves batch dims to the front, where they can be
 // treated as one more dimension.
@@ -11,7 +11,7 @@ namespace weft {
 Tensor batch_first(const Tensor& tensor, int64_t dim);
 // The same, and with a batch dim of the batch's size in any case (expanded).
 Tensor with_batch_first(const Tensor& tensor, int64_t dim, const SymInt& batch_size);
-// The number of dims that the user sees.
+// The rank that the user sees.
 int64_t logical_rank(const Tensor& tensor, int64_t batch_dim);
 
 // Pointwise operators: batch dims to the front, ranks made equal behind them, then the operator itself.

@@ -18,7 +18,7 @@ void check_dtype(const char* op, const char* name, const Tensor& tensor, DType e
 // It must broadcast to these sizes.
 void check_expandable(const char* op, const char* name, const Tensor& tensor, SymIntSpan target);
 
-// A tensor of places, unless it is empty, must be of an integer type that can name any.
+// A tensor of indices, unless it is empty, must be of an integer type that can name any element.
 void check_index_type(const char* op, const Tensor& index);
 
 struct NamedTensor {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "weft/ops/op_def.h"
+#include "weft/dispatch/op_def.h"
 
 // What derivative formulas share. All of it is made of operators, so that formulas can be captured, batched
 // and differentiated again.

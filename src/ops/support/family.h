@@ -7,8 +7,8 @@
 #include "ops/support/pointwise.h"
 #include "ops/support/samples.h"
 #include "weft/base/error.h"
+#include "weft/dispatch/operator.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/operator.h"
 #include "weft/ops/operators.h"
 
 namespace weft::ops {

@@ -2,8 +2,8 @@
 
 #include "ops/structured.h"
 #include "ops/support/batching.h"
+#include "weft/dispatch/operator.h"
 #include "weft/ops/functions.h"
-#include "weft/ops/operator.h"
 
 namespace weft {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "ops/cpu/image_array.h"
-#include "weft/ops/op_def.h"
+#include "weft/dispatch/op_def.h"
 
 // Images of [N, C, H, W] or [C, H, W] for operators over their two spatial dims.
 

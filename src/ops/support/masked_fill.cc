@@ -1,13 +1,13 @@
 #include "ops/support/masked_fill.h"
 
 #include "ops/support/dense.h"
-#include "ops/support/places.h"
+#include "ops/support/index_offsets.h"
 #include "ops/support/pointwise.h"
 
 namespace weft {
 namespace {
 
-// Element by element, since one that is not chosen may lie where a chosen one does.
+// Element by element, since one that is not chosen may alias a chosen one.
 void fill_chosen_in_place(const Tensor& target, const Tensor& mask, const Tensor& value) {
   const Tensor chosen = dense_as(mask, target.sizes(), kBool);
   const Tensor number = dense_as(value, target.dtype());

@@ -18,7 +18,7 @@ Tensor preserved_copy(const Tensor& self) {
     copy_values(copy, self);
     return copy;
   }
-  // The whole memory is copied, as what lies in gaps and ahead may be read through other strides.
+  // The whole storage is copied, as gaps and what is ahead may be read through other strides.
   const int64_t elements = static_cast<int64_t>(self.storage()->bytes()) / item_size(self.dtype());
   Tensor memory = allocate_contiguous({elements}, self.dtype(), self.device());
   const char* begin =

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "weft/ops/op_def.h"
+#include "weft/dispatch/op_def.h"
 
 // Small tensors for the samples beside operators: the same values in every run, spread around zero, no two
 // equal.

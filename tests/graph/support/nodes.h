@@ -2,8 +2,8 @@
 
 #include <string_view>
 
+#include "weft/dispatch/operator.h"
 #include "weft/graph/node.h"
-#include "weft/ops/operator.h"
 
 // Short words for graphs that tests write by hand.
 namespace weft::testing {

@@ -20,7 +20,7 @@ inline Tensor scalar(double value, DType dtype = kFloat32) { return full({}, val
 
 inline Tensor on_cpu(const Tensor& tensor) { return to(tensor, std::nullopt, std::nullopt, kCpu); }
 
-// Values of the same structure, with tensors that are equal (or close) at the same places.
+// Values of the same structure, with tensors that are equal (or close) at the same paths.
 inline void expect_values(const Value& got, const Value& wanted, double tolerance = 0) {
   ASSERT_EQ(got.kind_name(), wanted.kind_name());
   if (got.is_sequence()) {

@@ -7,7 +7,7 @@ namespace weft::cpu::WEFT_ISA::reductions {
 template <typename I, typename T>
 using SumLoops = SimpleReduction<I, scalar::SumReduction, T>;
 template <typename I, typename T>
-using MeanLoops = SimpleReduction<I, scalar::MeanReduction, T>;
+using MeanLoops = FinishedReduction<I, scalar::SumReduction, scalar::MeanReduction, T>;
 template <typename I, typename T>
 using ProdLoops = SimpleReduction<I, scalar::ProdReduction, T>;
 template <typename I, typename T>

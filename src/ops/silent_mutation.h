@@ -1,0 +1,14 @@
+#pragma once
+
+#include "weft/dispatch/operator.h"
+
+namespace weft {
+
+// Some operators mutate arguments that their schema does not mark. For such a call, the operator of the same
+// arguments and results whose schema marks them; null for every other call.
+const Operator* mutating_equivalent(const Operator& op, Args args);
+// Whether a call mutates arguments that the schema of its operator does not mark. Arguments that are not
+// known yet, nodes of a graph say, may be anything.
+bool may_mutate_silently(const Operator& op, Args args);
+
+}  // namespace weft
