@@ -50,7 +50,7 @@ list(FILTER WEFT_BASE_SOURCES INCLUDE REGEX "/src/(base|sym)/")
 list(REMOVE_ITEM WEFT_SOURCES ${WEFT_BASE_SOURCES})
 # Folders that nearly all include what a graph module is.
 set(WEFT_GRAPH_SOURCES ${WEFT_SOURCES})
-list(FILTER WEFT_GRAPH_SOURCES INCLUDE REGEX "/src/(graph|passes|capture|io)/")
+list(FILTER WEFT_GRAPH_SOURCES INCLUDE REGEX "/src/(graph|passes|capture|aot|io)/")
 list(REMOVE_ITEM WEFT_SOURCES ${WEFT_GRAPH_SOURCES})
 
 add_library(weft-base OBJECT ${WEFT_BASE_SOURCES})
@@ -70,7 +70,7 @@ endif()
 # Code that runs once a call, around kernels, graphs and files: inlining is what it gains from, and the other passes of
 # -O2 take a quarter of the time that it takes to compile.
 set(WEFT_GLUE ${WEFT_SOURCES} ${WEFT_GRAPH_SOURCES})
-list(FILTER WEFT_GLUE INCLUDE REGEX "/src/(ops/families|graph/text|graph/script|capture|func|io|models|nn|passes)/")
+list(FILTER WEFT_GLUE INCLUDE REGEX "/src/(ops/families|graph/text|graph/script|capture|aot|func|io|models|nn|passes)/")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Passes for loops over numbers, of which there are none in these folders; they take a tenth of the time.
   foreach(target weft-base weft-graphs)

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <memory>
+
+#include "weft/aot/compiler.h"
+#include "weft/aot/description.h"
+#include "weft/aot/partition.h"
+#include "weft/capture/make_graph.h"
+
+namespace weft {
+
+struct AotOptions {
+  // Each defaults to the one before it; the first to `aot::nop`.
+  aot::Compiler forward_compiler = nullptr, backward_compiler = nullptr, inference_compiler = nullptr;
+  aot::Partitioner partitioner = aot::default_partition;
+  Decompositions decompositions = {};
+  // Whether sizes are symbols, so that the graphs hold for other sizes.
+  bool dynamic = false;
+  // Whether writes to inputs stay in the graph, as copy_ at its end, where autograd does not have to know.
+  bool keep_inference_input_mutations = false;
+};
+
+// A function whose forward and backward were captured, partitioned and compiled when it was first called. It
+// does what the function does, to the last alias: writes to its arguments, returns views of them, and is
+// differentiated through the compiled backward. Copies share the graphs.
+class AotFunction {
+ public:
+  AotFunction(ValueFunction f, AotOptions options);
+
+  template <typename... A>
+  Tensor operator()(const A&... args) const {
+    return from_value<Tensor>(call({to_value(args)...}));
+  }
+  Value call(Args args) const;
+  Value call(std::initializer_list<Value> args) const { return call(Args(args.begin(), args.size())); }
+  // Compiles it now, for arguments like these, which need no data.
+  void compile_for(Args examples) const;
+  // For captures and other compilers.
+  ValueFunction function() const;
+
+  // What a call does, and the steps around the graphs. An error before it is compiled.
+  const aot::CallDescription& description() const;
+  std::string explain() const;
+
+ private:
+  struct Body;
+  std::shared_ptr<Body> body_;
+};
+
+// Compiles f when it is first called, for arguments like those of that call.
+//
+//   auto f = aot_function([](const Tensor& x) { return x.sin().cos(); }, {.forward_compiler = my_compiler});
+//   f(x).sum().backward();
+template <typename F>
+AotFunction aot_function(F f, AotOptions options = {}) {
+  return AotFunction(as_value_function(std::move(f)), std::move(options));
+}
+
+// A module whose call was compiled like a function of its parameters, its buffers and its arguments. A handle
+// to the module: the parameters are the same.
+class AotModule : public nn::Module {
+ public:
+  AotModule(const nn::Module& module, ValueFunction forward, AotOptions options);
+
+  template <typename... A>
+  Tensor operator()(const A&... args) const {
+    return from_value<Tensor>(call({to_value(args)...}));
+  }
+  Value call(Args args) const;
+  Value call(std::initializer_list<Value> args) const { return call(Args(args.begin(), args.size())); }
+  void compile_for(Args examples) const;
+  const AotFunction& as_function() const { return function_; }
+
+ private:
+  ValueList with_state(Args args) const;
+  AotFunction function_;
+};
+
+// Compiles the module's forward when it is first called.
+template <typename M>
+AotModule aot_module(const M& module, AotOptions options = {}) {
+  if constexpr (std::is_same_v<M, GraphModule>) {
+    return AotModule(module, module.function(), std::move(options));
+  } else {
+    nn::note_class(*module.state(), typeid(M));
+    Ref<Callable> call = nn::detail::erased_call(module);
+    require(static_cast<bool>(call), "aot_module: the forward of {} takes or gives types that no Value holds",
+            module.state()->class_name);
+    return AotModule(module, [call](Args args) { return call->call(args); }, std::move(options));
+  }
+}
+
+// The same, compiled now for arguments like `examples`, which need no data.
+template <typename M>
+AotModule aot_module_simplified(const M& module, const ValueList& examples, AotOptions options = {}) {
+  AotModule compiled = aot_module(module, std::move(options));
+  compiled.compile_for(examples);
+  return compiled;
+}
+
+}  // namespace weft

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <functional>
+
+#include "weft/graph/graph_module.h"
+
+namespace weft::aot {
+
+// Forward and backward of a joint graph as graphs of their own. The forward gives, after its own outputs, the
+// values that are saved: tensors, then symbolic integers. The backward takes the saved symbolic integers, the
+// saved tensors and the tangents.
+struct Partition {
+  GraphModule forward, backward;
+  size_t num_saved_tensors = 0, num_saved_symbols = 0;
+};
+
+// A joint graph has placeholders primals_1, ..., then tangents_1, ...; its output is a list, of which the
+// first `num_forward_outputs` are those of the forward, and the others gradients.
+using Partitioner = std::function<Partition(const GraphModule& joint, size_t num_forward_outputs)>;
+
+// Whatever the forward computes and the backward uses is saved; of a tensor whose sizes alone are used, the
+// sizes.
+Partition default_partition(const GraphModule& joint, size_t num_forward_outputs);
+
+bool is_tangent(const Node& node);
+// A node that gives a symbolic number.
+bool is_symbolic_number_node(const Node& node);
+
+// The nodes of `graph` that compute `outputs` from `inputs`, which become placeholders under their names. An
+// error that names a node which cannot be computed.
+Graph extract_graph(const Graph& graph, const std::vector<Node*>& inputs, const ValueList& outputs,
+                    std::function<bool(const Node&)> is_left_out = nullptr);
+
+}  // namespace weft::aot

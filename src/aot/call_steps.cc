@@ -1,0 +1,139 @@
+#include "aot/call_steps.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "aot/input_steps.h"
+#include "ops/view_replay.h"
+#include "weft/autograd/data.h"
+#include "weft/autograd/grad_node.h"
+#include "weft/ops/functions.h"
+
+namespace weft::aot {
+
+using Kind = OutputOrigin::Kind;
+
+ValueList CallSteps::run_from(size_t first, ValueList inputs) const {
+  auto rest = [&](ValueList given) { return run_from(first + 1, std::move(given)); };
+  return steps_[first]->run(std::move(inputs), rest);
+}
+
+std::string CallSteps::text() const {
+  std::string text;
+  for (const auto& step : steps_) text += step->text() + "\n";
+  return text;
+}
+
+// --- CopyBack --------------------------------------------------------------------------------------------
+
+namespace {
+
+// Writes to the caller's tensor as the program did: with or without autograd.
+void write(const Tensor& input, const Tensor& value, const InputUse& use) {
+  if (use.is_hidden_from_autograd) {
+    copy_(autograd::untracked_data(input), value);
+  } else if (use.is_under_no_grad) {
+    NoGrad no_grad;
+    copy_(input, value);
+  } else {
+    copy_(input, value);
+  }
+}
+
+}  // namespace
+
+std::string CopyBack::text() const {
+  std::vector<size_t> written;
+  for (size_t input : description_.written_back)
+    if (description_.inputs[input].is_written) written.push_back(input);
+  return fmt::format("copy back: inputs {}", fmt::join(written, ", "));
+}
+
+ValueList CopyBack::run(ValueList inputs, const Rest& rest) const {
+  ValueList outputs = rest(inputs);
+  for (size_t i = 0; i < description_.written_back.size(); ++i) {
+    const size_t input = description_.written_back[i];
+    const InputUse& use = description_.inputs[input];
+    if (!use.is_written) continue;
+    // The value is of the input as the program left it, which still has the geometry it came with.
+    const Tensor& target = inputs[input].tensor_ref();
+    write(use.steps ? replay_view(use.steps, target) : target, outputs[i].tensor_ref(), use);
+  }
+  return outputs;
+}
+
+// --- RegenerateOutputs -----------------------------------------------------------------------------------
+
+namespace {
+
+bool is_symbolic(const ViewStep& last) {
+  for (const ViewStep* step = &last; step; step = step->previous.get())
+    for (const Value& argument : step->args) {
+      if (argument.kind() == Value::Kind::kSymInt) return true;
+      if (argument.is_sequence() &&
+          std::ranges::any_of(argument.elements(), [](const Value& v) { return v.kind() == Value::Kind::kSymInt; }))
+        return true;
+    }
+  return false;
+}
+
+// The view of `source` that the call gave. Steps over symbols are of other sizes than this call's: the graph's
+// own output has the right ones.
+Tensor view_of(const OutputOrigin& origin, const Tensor& source, const Value& given) {
+  GradModeScope recording(is_grad_enabled() && origin.requires_grad);
+  if (!origin.steps) return origin.requires_grad ? alias(source) : detach(source);
+  if (!is_symbolic(*origin.steps)) return replay_view(origin.steps, source);
+  const Tensor& like = given.tensor_ref();
+  return as_strided(source, like.sizes(), like.strides(), like.storage_offset());
+}
+
+}  // namespace
+
+std::string RegenerateOutputs::text() const {
+  std::vector<size_t> made;
+  for (size_t i = 0; i < description_.outputs.size(); ++i)
+    if (description_.outputs[i].is_regenerated()) made.push_back(i);
+  return fmt::format("regenerate aliases: outputs {}", fmt::join(made, ", "));
+}
+
+ValueList RegenerateOutputs::run(ValueList inputs, const Rest& rest) const {
+  ValueList outputs = rest(inputs);
+  const size_t first = description_.written_back.size(), bases = first + description_.outputs.size();
+  // An output that others are views of is never made anew itself, or is so from an input.
+  for (Kind kind : {Kind::kInput, Kind::kViewOfInput, Kind::kViewOfBase, Kind::kViewOfOutput})
+    for (size_t i = 0; i < description_.outputs.size(); ++i) {
+      const OutputOrigin& origin = description_.outputs[i];
+      if (origin.kind != kind) continue;
+      Value& output = outputs[first + i];
+      if (kind == Kind::kInput) output = inputs[origin.source];
+      else if (kind == Kind::kViewOfInput) output = view_of(origin, inputs[origin.source].tensor_ref(), output);
+      else if (kind == Kind::kViewOfBase) output = view_of(origin, outputs[bases + origin.source].tensor_ref(), output);
+      else output = view_of(origin, outputs[first + origin.source].tensor_ref(), output);
+    }
+  return outputs;
+}
+
+// --- ChangeMetadata --------------------------------------------------------------------------------------
+
+std::string ChangeMetadata::text() const {
+  std::vector<size_t> changed;
+  for (size_t input : description_.written_back)
+    if (description_.inputs[input].changes_metadata) changed.push_back(input);
+  return fmt::format("change metadata: inputs {}", fmt::join(changed, ", "));
+}
+
+ValueList ChangeMetadata::run(ValueList inputs, const Rest& rest) const {
+  ValueList outputs = rest(inputs);
+  const size_t written = description_.written_back.size();
+  for (size_t i = 0; i < written; ++i) {
+    const InputUse& use = description_.inputs[description_.written_back[i]];
+    if (!use.changes_metadata) continue;
+    change_geometry(inputs[description_.written_back[i]].tensor_ref(), use.steps, use.is_leaf && use.requires_grad);
+  }
+  const auto begin = outputs.begin() + static_cast<ptrdiff_t>(written);
+  return ValueList(begin, begin + static_cast<ptrdiff_t>(description_.outputs.size()));
+}
+
+}  // namespace weft::aot

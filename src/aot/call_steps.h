@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/aot/description.h"
+#include "weft/base/function_ref.h"
+
+namespace weft::aot {
+
+// One part of what happens around the graph at every call. A step gets the inputs, changes them for the
+// steps after it, and their outputs for the steps before it.
+class CallStep {
+ public:
+  using Rest = FunctionRef<ValueList(ValueList)>;
+  virtual ~CallStep() = default;
+  virtual ValueList run(ValueList inputs, const Rest& rest) const = 0;
+  // A line that says what it does.
+  virtual std::string text() const = 0;
+};
+
+// The steps of a call, outermost first.
+class CallSteps {
+ public:
+  void add(std::unique_ptr<CallStep> step) { steps_.push_back(std::move(step)); }
+  ValueList run(ValueList inputs) const { return run_from(0, std::move(inputs)); }
+  std::string text() const;
+
+ private:
+  ValueList run_from(size_t first, ValueList inputs) const;
+  std::vector<std::unique_ptr<CallStep>> steps_;
+};
+
+// After the graph: writes new values into the inputs that it did not write itself.
+class CopyBack final : public CallStep {
+ public:
+  explicit CopyBack(const CallDescription& description) : description_(description) {}
+  std::string text() const override;
+  ValueList run(ValueList inputs, const Rest& rest) const override;
+
+ private:
+  const CallDescription& description_;
+};
+
+// Then: outputs that are inputs, or views of inputs, of bases and of other outputs, are made anew, so that they
+// share memory and history with them.
+class RegenerateOutputs final : public CallStep {
+ public:
+  explicit RegenerateOutputs(const CallDescription& description) : description_(description) {}
+  std::string text() const override;
+  ValueList run(ValueList inputs, const Rest& rest) const override;
+
+ private:
+  const CallDescription& description_;
+};
+
+// Last: inputs that the program gave another geometry get it. Gives the outputs of the call alone.
+class ChangeMetadata final : public CallStep {
+ public:
+  explicit ChangeMetadata(const CallDescription& description) : description_(description) {}
+  std::string text() const override;
+  ValueList run(ValueList inputs, const Rest& rest) const override;
+
+ private:
+  const CallDescription& description_;
+};
+
+}  // namespace weft::aot

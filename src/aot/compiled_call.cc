@@ -1,0 +1,186 @@
+#include "aot/compiled_call.h"
+
+#include <fmt/format.h>
+
+#include "autograd/function.h"
+#include "ops/view_replay.h"
+#include "weft/base/error.h"
+#include "weft/dispatch/layers.h"
+#include "weft/ops/functions.h"
+
+namespace weft::aot {
+
+void CompiledGraphs::set_inference(GraphModule graph, const Compiler& compiler) {
+  inference_ = std::move(graph);
+  forward_ = detail::compile_graph(compiler, inference_, name_ + "_inference");
+}
+
+void CompiledGraphs::set_training(Partition partition, const Compiler& forward, Compiler backward) {
+  partition_ = std::move(partition);
+  backward_compiler_ = std::move(backward);
+  forward_ = detail::compile_graph(forward, partition_.forward, name_ + "_forward");
+}
+
+ValueList CompiledGraphs::run_forward(ValueList inputs) const {
+  const size_t saved = partition_.num_saved_tensors + partition_.num_saved_symbols;
+  return forward_(std::move(inputs), description_.num_graph_outputs() + saved, "forward");
+}
+
+ValueList CompiledGraphs::run_backward(ValueList inputs) const {
+  const CompiledGraph* compiled = nullptr;
+  {
+    std::lock_guard lock(mutex_);
+    if (!backward_) {
+      GraphModule graph = partition_.backward;
+      backward_ = detail::compile_graph(backward_compiler_, graph, name_ + "_backward");
+    }
+    compiled = &backward_;
+  }
+  return (*compiled)(std::move(inputs), description_.inputs.size(), "backward");
+}
+
+namespace {
+
+// Graphs run as they are: casts and histories of what they call were settled when they were traced.
+class GraphScope {
+ public:
+  GraphScope() {
+    layer_state().grad_mode = false;
+    layer_state().mask &= ~layer::kAutocast;
+  }
+
+ private:
+  LayerStateScope saved_;
+};
+
+// A list of Values without its tensors, which travel apart.
+struct WithoutTensors {
+  ValueList values;
+  std::vector<bool> is_tensor;
+
+  // Takes them out, and leaves None in their place.
+  std::vector<Tensor> take(ValueList all) {
+    std::vector<Tensor> tensors;
+    is_tensor.assign(all.size(), false);
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!all[i].is_tensor()) continue;
+      is_tensor[i] = true;
+      tensors.push_back(all[i].to_tensor());
+      all[i] = Value();
+    }
+    values = std::move(all);
+    return tensors;
+  }
+  ValueList with(const std::vector<Tensor>& tensors) const {
+    ValueList all = values;
+    size_t next = 0;
+    for (size_t i = 0; i < all.size(); ++i)
+      if (is_tensor[i]) all[i] = tensors[next++];
+    return all;
+  }
+};
+
+// A call of the graphs on one set of inputs, as autograd sees it.
+class CompiledFunction final : public autograd::CustomFunction {
+ public:
+  explicit CompiledFunction(std::shared_ptr<const CompiledGraphs> graphs) : graphs_(std::move(graphs)) {}
+  std::string type_name() const override { return "CompiledFunction"; }
+
+  std::vector<Tensor> take_tensors(ValueList inputs) { return inputs_.take(std::move(inputs)); }
+  ValueList outputs_with(const std::vector<Tensor>& results) const { return outputs_.with(results); }
+
+  std::vector<Tensor> forward(autograd::FunctionContext& context, const std::vector<Tensor>& tensors) override {
+    ValueList outputs;
+    {
+      GraphScope scope;
+      outputs = graphs_->run_forward(inputs_.with(tensors));
+    }
+    save(context, outputs);
+    return results(context, std::move(outputs));
+  }
+
+  std::vector<Tensor> backward(autograd::FunctionContext& context, const std::vector<Tensor>& grads) override {
+    require(!is_grad_enabled(),
+            "a compiled function cannot be differentiated twice: its backward is a graph that keeps no history "
+            "(create_graph = true). Differentiate the function itself, or compile its gradient");
+    ValueList inputs;
+    const Value symbols = context.saved_data.at("symbols");
+    for (const Value& symbol : symbols.elements()) inputs.push_back(symbol);
+    for (const Tensor& saved : context.saved_tensors()) inputs.emplace_back(saved);
+    add_tangents(grads, inputs);
+    ValueList gradients;
+    {
+      GraphScope scope;
+      gradients = graphs_->run_backward(std::move(inputs));
+    }
+    std::vector<Tensor> of_tensors;
+    for (size_t i = 0; i < gradients.size(); ++i)
+      if (inputs_.is_tensor[i]) of_tensors.push_back(gradients[i].is_none() ? Tensor() : gradients[i].to_tensor());
+    return of_tensors;
+  }
+
+ private:
+  void save(autograd::FunctionContext& context, ValueList& outputs) const {
+    const size_t own = graphs_->description().num_graph_outputs();
+    const size_t symbols = own + graphs_->partition().num_saved_tensors;
+    std::vector<Tensor> tensors;
+    for (size_t i = own; i < symbols; ++i) tensors.push_back(outputs[i].to_tensor());
+    context.save_for_backward(std::move(tensors));
+    context.saved_data.set("symbols", Value::list(ValueList(outputs.begin() + static_cast<ptrdiff_t>(symbols), outputs.end())));
+    outputs.resize(own);
+  }
+
+  std::vector<Tensor> results(autograd::FunctionContext& context, ValueList outputs) {
+    const CallDescription& description = graphs_->description();
+    std::vector<Tensor> constant;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!outputs[i].is_tensor()) continue;
+      if (drops_view(i)) outputs[i] = autograd::shallow_copy(outputs[i].tensor_ref());
+      if (!description.has_tangent(i)) constant.push_back(outputs[i].to_tensor());
+    }
+    context.mark_non_differentiable(std::move(constant));
+    return outputs_.take(std::move(outputs));
+  }
+
+  // A value of its own may be a view of something that only the graph knows.
+  bool drops_view(size_t graph_output) const {
+    const CallDescription& description = graphs_->description();
+    const size_t first = description.written_back.size();
+    if (graph_output < first || graph_output >= first + description.outputs.size()) return true;
+    return description.outputs[graph_output - first].kind == OutputOrigin::Kind::kFresh;
+  }
+
+  void add_tangents(const std::vector<Tensor>& grads, ValueList& inputs) const {
+    const CallDescription& description = graphs_->description();
+    size_t next = 0;
+    for (size_t i = 0; i < description.num_graph_outputs(); ++i) {
+      if (!outputs_.is_tensor[i]) continue;
+      const Tensor& grad = grads[next++];
+      // The graph was traced for dense tangents.
+      if (description.has_tangent(i)) inputs.emplace_back(contiguous(grad));
+    }
+  }
+
+  std::shared_ptr<const CompiledGraphs> graphs_;
+  WithoutTensors inputs_, outputs_;
+};
+
+}  // namespace
+
+std::string RunGraphs::text() const {
+  if (!graphs_->is_training()) return fmt::format("run the inference graph {}", graphs_->name());
+  return fmt::format("run the forward graph {}, and its backward where gradients are asked for: {} tensors and {} sizes saved",
+                     graphs_->name(), graphs_->partition().num_saved_tensors, graphs_->partition().num_saved_symbols);
+}
+
+ValueList RunGraphs::run(ValueList inputs, const Rest&) const {
+  if (!graphs_->is_training()) {
+    GraphScope scope;
+    return graphs_->run_forward(std::move(inputs));
+  }
+  auto function = make_ref<CompiledFunction>(graphs_);
+  std::vector<Tensor> tensors = function->take_tensors(std::move(inputs));
+  return function->outputs_with(autograd::apply_function(function, std::move(tensors)));
+}
+
+}  // namespace weft::aot

@@ -1,0 +1,57 @@
+#include <unordered_set>
+
+#include "aot/split_joint.h"
+
+namespace weft::aot {
+namespace {
+
+// Which values of a joint graph are computed by its forward.
+std::unordered_set<const Node*> forward_nodes(const JointParts& joint) {
+  std::unordered_set<const Node*> reached;
+  std::vector<Node*> pending = joint.primals;
+  for (const Value& output : joint.forward_outputs)
+    for_each_node(output, [&](Node& node) { pending.push_back(&node); });
+  while (!pending.empty()) {
+    Node* node = pending.back();
+    pending.pop_back();
+    if (!reached.insert(node).second) continue;
+    for (Node* input : node->inputs()) pending.push_back(input);
+  }
+  return reached;
+}
+
+bool has_tensor(const Node& node) {
+  const NodeMeta* meta = node.meta_or_null();
+  return meta && meta->value.is_tensor();
+}
+
+}  // namespace
+
+Partition default_partition(const GraphModule& joint, size_t num_forward_outputs) {
+  const JointParts parts = parts_of(joint, num_forward_outputs);
+  const std::unordered_set<const Node*> forward = forward_nodes(parts);
+  SavedValues saved;
+  for (Node& node : joint.graph()) {
+    if (!forward.contains(&node) || node.kind() == NodeKind::kGetAttr) continue;
+    if (is_symbolic_number_node(node)) {
+      saved.add(node);
+    } else if (!has_tensor(node) && node.kind() == NodeKind::kCallFunction) {
+      // A call with several results is never saved as a whole.
+      node.users().for_each([&](Node& item) { saved.add(item); });
+    } else {
+      std::vector<Node*> uses;
+      node.users().for_each([&](Node& user) {
+        if (!forward.contains(&user)) uses.push_back(&user);
+      });
+      const bool only_sizes = has_tensor(node) && std::ranges::all_of(uses, [](const Node* user) {
+                                return is_symbolic_number_node(*user);
+                              });
+      if (!only_sizes) saved.add(node);
+      else
+        for (Node* size : uses) saved.add(*size);
+    }
+  }
+  return split_joint(joint, parts, std::move(saved));
+}
+
+}  // namespace weft::aot

@@ -1,0 +1,237 @@
+#include "aot/input_steps.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "aot/functional_values.h"
+#include "ops/view_replay.h"
+#include "weft/autograd/grad_node.h"
+#include "weft/base/error.h"
+#include "weft/dispatch/layers.h"
+#include "weft/ops/functions.h"
+
+namespace weft::aot {
+
+// --- CheckInputs -----------------------------------------------------------------------------------------
+
+CheckInputs::CheckInputs(std::string graph, std::vector<Given> given, bool is_recorded)
+    : graph_(std::move(graph)), given_(std::move(given)), is_recorded_(is_recorded) {}
+
+std::string CheckInputs::text() const { return fmt::format("check {} inputs", given_.size()); }
+
+namespace {
+
+[[noreturn]] void refuse_assumption(const std::string& graph, size_t input, const std::string& assumption) {
+  fail(
+      "At compilation time, graph {} was compiled under the assumption that input {} would {}, but at runtime "
+      "this was not the case.  This indicates a guard bug in AOTAutograd or Dynamo, please file a bug to "
+      "PyTorch.",
+      graph, input, assumption);
+}
+
+}  // namespace
+
+ValueList CheckInputs::run(ValueList inputs, const Rest& rest) const {
+  require(inputs.size() == given_.size(), "graph {} was compiled for {} inputs, but got {}", graph_, given_.size(),
+          inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) check(i, inputs[i], inputs);
+  return rest(std::move(inputs));
+}
+
+void CheckInputs::check(size_t index, const Value& input, const ValueList& all) const {
+  const Given& given = given_[index];
+  require(input.is_tensor() == given.like.is_tensor(), "graph {} was compiled for {} as input {}, but got {}", graph_,
+          given.like.kind_name(), index, input.kind_name());
+  if (!input.is_tensor()) {
+    const bool is_symbol = given.like.kind() == Value::Kind::kSymInt;
+    require(is_symbol || input == given.like, "graph {} was compiled for {} as input {}, but got {}", graph_,
+            given.like.to_string(), index, input.to_string());
+    return;
+  }
+  check_tensor(index, input.tensor_ref());
+  if (given.duplicate_of && !input.tensor_ref().is_same(all[*given.duplicate_of].tensor_ref()))
+    refuse_assumption(graph_, index, fmt::format("be a duplicate of input {}", *given.duplicate_of));
+}
+
+void CheckInputs::check_tensor(size_t index, const Tensor& input) const {
+  const Tensor& like = given_[index].like.tensor_ref();
+  const bool same_sizes =
+      input.dim() == like.dim() && std::ranges::equal(like.sizes(), input.sizes(), [](const SymInt& a, const SymInt& b) {
+        return a.is_symbolic() || b.is_symbolic() || a.same_as(b);
+      });
+  require(same_sizes && input.dtype() == like.dtype() && input.device() == like.device(),
+          "graph {} was compiled for {} as input {}, but got {}; compile the function again for it, or with "
+          "dynamic sizes",
+          graph_, describe(like), index, describe(input));
+  if (!is_grad_enabled() || !input.requires_grad()) return;
+  if (!given_[index].requires_grad) refuse_assumption(graph_, index, "not require grad");
+  require(is_recorded_,
+          "graph {} was compiled while gradients were not recorded, but input {} requires a gradient now; compile "
+          "the function again for this call",
+          graph_, index);
+}
+
+// --- DropDuplicates --------------------------------------------------------------------------------------
+
+std::unique_ptr<DropDuplicates> DropDuplicates::needed_for(const ValueList& inputs,
+                                                           const CallDescription& description) {
+  auto step = std::make_unique<DropDuplicates>();
+  bool is_needed = false;
+  std::map<const TensorImpl*, size_t> seen;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorImpl* tensor = inputs[i].is_tensor() ? inputs[i].tensor_ref().impl() : nullptr;
+    const auto known = tensor ? seen.find(tensor) : seen.end();
+    if (known != seen.end()) {
+      step->first_.push_back(known->second);
+      is_needed |= description.inputs[i].is_changed();
+      continue;
+    }
+    if (tensor) seen.emplace(tensor, step->kept_.size());
+    step->first_.push_back(step->kept_.size());
+    step->kept_.push_back(i);
+  }
+  return is_needed ? std::move(step) : nullptr;
+}
+
+std::string DropDuplicates::text() const {
+  return fmt::format("drop duplicates: {} of {} inputs are left", kept_.size(), first_.size());
+}
+
+ValueList DropDuplicates::without_duplicates(const ValueList& inputs) const {
+  ValueList left;
+  for (size_t input : kept_) left.push_back(inputs[input]);
+  return left;
+}
+
+ValueFunction DropDuplicates::over_the_rest(ValueFunction f) const {
+  return [f = std::move(f), first = first_](Args left) {
+    ValueList all;
+    for (size_t index : first) all.push_back(left[index]);
+    return f(all);
+  };
+}
+
+ValueList DropDuplicates::run(ValueList inputs, const Rest& rest) const { return rest(without_duplicates(inputs)); }
+
+// --- SyntheticBases --------------------------------------------------------------------------------------
+
+namespace {
+
+// The tensor that all of these look at: the one they are views of, or else all of their storage.
+Tensor base_of(const std::vector<Tensor>& tensors) {
+  Tensor base;
+  for (const Tensor& tensor : tensors)
+    if (tensor.impl()->view) base = tensor.impl()->view->base;
+  if (base.defined()) {
+    for (const Tensor& tensor : tensors)
+      require(tensor.is_same(base) || (tensor.impl()->view && tensor.impl()->view->base.is_same(base)),
+              "inputs that share elements, one of which is written to, must be views of one tensor, but {} is not "
+              "a view of {}",
+              describe(tensor), describe(base));
+    return base;
+  }
+  const Tensor& first = tensors.front();
+  const int64_t elements = static_cast<int64_t>(first.storage()->bytes()) / item_size(first.dtype());
+  for (const Tensor& tensor : tensors)
+    if (tensor.dtype() != first.dtype())
+      unsupported("inputs of types {} and {} share elements, and one of them is written to; clone one of them",
+                  dtype_name(first.dtype()), dtype_name(tensor.dtype()));
+  return alias_with(first, SymInts{elements}, SymInts{1}, 0);
+}
+
+// Inputs by the storage they look at, in the order of their first member.
+std::vector<std::vector<size_t>> by_storage(const ValueList& inputs) {
+  std::vector<std::vector<size_t>> groups;
+  std::map<const Storage*, size_t> known;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_tensor() || !inputs[i].tensor_ref().defined()) continue;
+    auto [found, is_new] = known.try_emplace(inputs[i].tensor_ref().storage().get(), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[found->second].push_back(i);
+  }
+  return groups;
+}
+
+// The members of a group that share elements with another one.
+std::vector<size_t> overlapping(const std::vector<size_t>& group, const ValueList& inputs) {
+  std::vector<size_t> members;
+  for (size_t i : group)
+    for (size_t j : group)
+      if (i != j && may_share_elements(inputs[i].tensor_ref(), inputs[j].tensor_ref())) {
+        members.push_back(i);
+        break;
+      }
+  return members;
+}
+
+}  // namespace
+
+std::unique_ptr<SyntheticBases> SyntheticBases::needed_for(const ValueList& inputs,
+                                                           const CallDescription& description) {
+  auto step = std::make_unique<SyntheticBases>();
+  std::vector<bool> is_grouped(inputs.size(), false);
+  for (const std::vector<size_t>& sharing : by_storage(inputs)) {
+    auto is_written = [&](size_t i) { return description.inputs[i].is_written; };
+    if (sharing.size() < 2 || std::ranges::none_of(sharing, is_written)) continue;
+    const std::vector<size_t> members = overlapping(sharing, inputs);
+    if (std::ranges::none_of(members, is_written)) continue;
+    for (size_t i : members) is_grouped[i] = true;
+    step->groups_.push_back(members);
+  }
+  if (step->groups_.empty()) return nullptr;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const InputUse& use = description.inputs[i];
+    if (!is_grouped[i]) step->others_.push_back(i);
+    else if (use.changes_metadata)
+      step->changed_.push_back({i, use.steps, use.is_leaf && use.requires_grad});
+  }
+  return step;
+}
+
+std::string SyntheticBases::text() const {
+  std::vector<std::string> groups;
+  for (const std::vector<size_t>& group : groups_) groups.push_back(fmt::format("{}", fmt::join(group, ", ")));
+  return fmt::format("synthetic bases: of inputs {}", fmt::join(groups, "; of inputs "));
+}
+
+ValueList SyntheticBases::with_bases(const ValueList& inputs) const {
+  ValueList all;
+  for (const std::vector<size_t>& group : groups_) {
+    std::vector<Tensor> members;
+    for (size_t i : group) members.push_back(inputs[i].to_tensor());
+    all.emplace_back(base_of(members));
+  }
+  for (size_t i : others_) all.push_back(inputs[i]);
+  return all;
+}
+
+ValueFunction SyntheticBases::over_bases(ValueFunction f, const ValueList& inputs) const {
+  return [f = std::move(f), inputs, groups = groups_, others = others_](Args given) {
+    ValueList all(inputs.size());
+    for (size_t g = 0; g < groups.size(); ++g)
+      for (size_t i : groups[g]) {
+        const Tensor& like = inputs[i].tensor_ref();
+        all[i] = as_strided(given[g].tensor_ref(), like.sizes(), like.strides(), like.storage_offset());
+      }
+    for (size_t i = 0; i < others.size(); ++i) all[others[i]] = given[groups.size() + i];
+    return f(all);
+  };
+}
+
+ValueList SyntheticBases::run(ValueList inputs, const Rest& rest) const {
+  ValueList outputs = rest(with_bases(inputs));
+  for (const Changed& changed : changed_)
+    change_geometry(inputs[changed.input].tensor_ref(), changed.steps, changed.is_silent);
+  return outputs;
+}
+
+void change_geometry(const Tensor& tensor, const Ref<ViewStep>& steps, bool is_silent) {
+  const Tensor after = replay_view(steps, detach(tensor));
+  GradModeScope recording(is_grad_enabled() && !is_silent);
+  as_strided_(tensor, after.sizes(), after.strides(), after.storage_offset());
+}
+
+}  // namespace weft::aot

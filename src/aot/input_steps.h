@@ -1,0 +1,77 @@
+#pragma once
+
+#include "aot/call_steps.h"
+#include "weft/core/callable.h"
+#include "weft/sym/shape_env.h"
+
+// The steps before the graph: what its inputs are made of.
+
+namespace weft::aot {
+
+// Refuses inputs that the graphs are not made for: another kind, type or size, a gradient that the graph would
+// lose, a tensor that is no duplicate any more.
+class CheckInputs final : public CallStep {
+ public:
+  struct Given {
+    Value like;  // the example: a tensor without data, or a plain value
+    bool requires_grad = false;
+    std::optional<size_t> duplicate_of;
+  };
+  CheckInputs(std::string graph, std::vector<Given> given, bool is_recorded);
+  std::string text() const override;
+  ValueList run(ValueList inputs, const Rest& rest) const override;
+
+ private:
+  void check(size_t index, const Value& input, const ValueList& all) const;
+  void check_tensor(size_t index, const Tensor& input) const;
+
+  std::string graph_;
+  std::vector<Given> given_;
+  bool is_recorded_;  // whether gradients were recorded when it was compiled
+};
+
+// A tensor that is given more than once is one input of the graph.
+class DropDuplicates final : public CallStep {
+ public:
+  // Null where none of `inputs` that is given twice is written to, or changed otherwise: each is an input then.
+  static std::unique_ptr<DropDuplicates> needed_for(const ValueList& inputs, const CallDescription& description);
+  std::string text() const override;
+  ValueList run(ValueList inputs, const Rest& rest) const override;
+
+  ValueList without_duplicates(const ValueList& inputs) const;
+  // The same function of the inputs that are left.
+  ValueFunction over_the_rest(ValueFunction f) const;
+
+ private:
+  std::vector<size_t> first_;  // by input: the index of what it is, among those that are left
+  std::vector<size_t> kept_;   // inputs
+};
+
+// Inputs that share elements, one of which is written to, are views of one input of the graph: their base.
+class SyntheticBases final : public CallStep {
+ public:
+  // Null where no such inputs are among these.
+  static std::unique_ptr<SyntheticBases> needed_for(const ValueList& inputs, const CallDescription& description);
+  std::string text() const override;
+  ValueList run(ValueList inputs, const Rest& rest) const override;
+
+  // The bases, then the other inputs.
+  ValueList with_bases(const ValueList& inputs) const;
+  // The same function of these. `inputs` are what the views are like.
+  ValueFunction over_bases(ValueFunction f, const ValueList& inputs) const;
+
+ private:
+  struct Changed {
+    size_t input;
+    Ref<ViewStep> steps;
+    bool is_silent;  // autograd does not follow
+  };
+  std::vector<std::vector<size_t>> groups_;  // inputs
+  std::vector<size_t> others_;
+  std::vector<Changed> changed_;  // members of groups that get another geometry
+};
+
+// Gives a tensor the geometry that `steps` lead to.
+void change_geometry(const Tensor& tensor, const Ref<ViewStep>& steps, bool is_silent);
+
+}  // namespace weft::aot

@@ -1,0 +1,248 @@
+#include "aot/trace_call.h"
+
+#include <fmt/format.h>
+
+#include "aot/functional_values.h"
+#include "capture/graph_recorder.h"
+#include "weft/autograd/autograd.h"
+#include "weft/base/error.h"
+#include "weft/ops/extension.h"
+#include "weft/ops/fake.h"
+#include "weft/ops/functions.h"
+
+namespace weft::aot {
+namespace {
+
+// A tensor of its own over the same memory: two inputs are two, also where one tensor is given for both.
+Tensor input_value(const Tensor& given) {
+  return alias_with(given, given.sizes(), given.strides(), given.storage_offset());
+}
+
+// Writes what a call does into a graph: what the operators below functionalisation are asked for.
+class CallTracer {
+ public:
+  CallTracer(const CallDescription& description, const TraceOptions& options)
+      : description_(description),
+        options_{.mode = CaptureMode::kFake, .decompositions = options.decompositions, .allow_real_inputs = true},
+        recorder_(options_, nullptr) {}
+
+  GraphModule inference(const ValueFunction& f, const ValueList& inputs) {
+    add_inputs(inputs, "arg{}_1", 0);
+    ValueList outputs;
+    {
+      GraphRecorder::Scope recording(recorder_);
+      func::FunctionalizeScope functional(func::FunctionalPosition::kLower);
+      seen_ = given_;
+      outputs = graph_outputs(tree_leaves(f(seen_)));
+    }
+    outputs = finished(outputs);
+    write_in_graph();
+    recorder_.graph().output(recorder_.as_nodes(Value::tuple(flat(outputs))));
+    return recorder_.finish(false);
+  }
+
+  GraphModule joint(const ValueFunction& f, const ValueList& inputs) {
+    add_inputs(inputs, "primals_{}", 1);
+    add_tangents();
+    ValueList outputs, gradients;
+    {
+      GraphRecorder::Scope recording(recorder_);
+      func::FunctionalizeScope functional(func::FunctionalPosition::kLower);
+      make_fresh();
+      outputs = graph_outputs(tree_leaves(f(seen_)));
+      gradients = gradients_of(outputs);
+    }
+    outputs = flat(finished(outputs));
+    write_in_graph();
+    for (const Value& gradient : flat(finished(gradients))) outputs.push_back(gradient);
+    recorder_.graph().output(recorder_.as_nodes(Value::list(std::move(outputs))));
+    return recorder_.finish(false);
+  }
+
+ private:
+  // --- what goes in
+
+  void add_inputs(const ValueList& inputs, std::string_view name, int first) {
+    next_ = first;
+    for (const Value& input : inputs) add_input(input, name);
+  }
+
+  void add_input(const Value& input, std::string_view name) {
+    if (!input.is_tensor() || !input.tensor_ref().defined()) {
+      recorder_.add_input(next_name(name), input);
+      placeholders_.push_back(input);
+      given_.push_back(input);
+      return;
+    }
+    const Tensor& given = input.tensor_ref();
+    placeholders_.emplace_back(with_placeholders(given, name));
+    Tensor functional = functional_form(placeholders_.back().tensor_ref());
+    given_.emplace_back(given.requires_grad() ? functional.set_requires_grad() : functional);
+  }
+
+  // The same tensor with a placeholder for it, or for each of the tensors that it is made of.
+  Tensor with_placeholders(const Tensor& given, std::string_view name) {
+    if (extension_of(given)) {
+      FlatExtension whole = flatten_extension(given);
+      for (Tensor& inner : whole.tensors)
+        if (inner.defined()) inner = with_placeholders(inner, name);
+      return unflatten_extension(whole);
+    }
+    Tensor value = input_value(given);
+    recorder_.add_input(next_name(name), value);
+    return value;
+  }
+
+  std::string next_name(std::string_view name) { return fmt::format(fmt::runtime(name), next_++); }
+
+  void add_tangents() {
+    next_ = 1;
+    for (size_t i = 0; i < description_.num_graph_outputs(); ++i) {
+      Tensor tangent;
+      if (description_.has_tangent(i))
+        tangent = functional_form(with_placeholders(tangent_like(i), "tangents_{}"));
+      tangents_.push_back(tangent);
+    }
+  }
+
+  // Gradients are dense, whatever the output is.
+  Tensor tangent_like(size_t graph_output) {
+    const size_t written = description_.written_back.size();
+    const Tensor like = graph_output < written
+                            ? given_[description_.written_back[graph_output]].to_tensor()
+                            : example(graph_output - written).to_tensor();
+    const TensorSpec spec = contiguous_spec(like.sizes(), like.dtype(), like.device());
+    return allocate_fake(spec);
+  }
+  const Value& example(size_t output) const {
+    return output < description_.outputs.size() ? description_.outputs[output].like
+                                                : description_.bases[output - description_.outputs.size()];
+  }
+  static Tensor allocate_fake(const TensorSpec& spec) {
+    auto impl = make_ref<TensorImpl>(Storage::without_memory(0, spec.device), spec.dtype, spec.device);
+    impl->set_geometry(spec.sizes, spec.strides, 0);
+    impl->set_flags(layer::kFake);
+    return Tensor(std::move(impl));
+  }
+
+  // The program may write to its inputs, which are leaves here: to copies of those whose gradient is asked for,
+  // and to views of those whose geometry it changes.
+  void make_fresh() {
+    for (size_t i = 0; i < given_.size(); ++i) {
+      const InputUse& use = description_.inputs[i];
+      const bool is_written_back = use.write_back == WriteBack::kOutside;
+      Value seen = given_[i];
+      if (is_written_back && use.is_written && use.requires_grad_after) seen = given_[i].tensor_ref().clone();
+      else if (is_written_back && use.changes_metadata)
+        seen = given_[i].tensor_ref().view(given_[i].tensor_ref().sizes());
+      seen_.push_back(std::move(seen));
+    }
+  }
+
+  // --- what comes out
+
+  // The written inputs, the outputs and the bases, as the program sees them.
+  ValueList graph_outputs(const ValueList& returned) const {
+    invariant(returned.size() == description_.outputs.size(),
+              "a call gave {} outputs when it was described, and {} when it was traced",
+              description_.outputs.size(), returned.size());
+    ValueList outputs;
+    for (size_t input : description_.written_back) outputs.push_back(seen_[input]);
+    outputs.insert(outputs.end(), returned.begin(), returned.end());
+    std::vector<Tensor> bases(description_.bases.size());
+    for (size_t i = 0; i < returned.size(); ++i) {
+      const OutputOrigin& origin = description_.outputs[i];
+      if (origin.kind == OutputOrigin::Kind::kViewOfBase)
+        bases[origin.source] = returned[i].tensor_ref().impl()->view->base;
+    }
+    for (const Tensor& base : bases) outputs.emplace_back(base);
+    return outputs;
+  }
+
+  ValueList gradients_of(const ValueList& outputs) {
+    std::vector<Tensor> differentiated, tangents, inputs;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (!description_.has_tangent(i) || !outputs[i].to_tensor().requires_grad()) continue;
+      differentiated.push_back(outputs[i].to_tensor());
+      tangents.push_back(tangents_[i]);
+    }
+    for (const Value& given : given_)
+      if (requires_grad(given)) inputs.push_back(given.to_tensor());
+    std::vector<Tensor> found(inputs.size());
+    if (!differentiated.empty() && !inputs.empty())
+      found = autograd::grad(differentiated, inputs, tangents, {.allow_unused = true});
+    ValueList gradients;
+    size_t next = 0;
+    for (const Value& given : given_) {
+      Value gradient;
+      if (requires_grad(given))
+        if (const Tensor& one = found[next++]; one.defined()) gradient = one;
+      gradients.push_back(std::move(gradient));
+    }
+    return gradients;
+  }
+  static bool requires_grad(const Value& value) { return value.is_tensor() && value.tensor_ref().requires_grad(); }
+
+  // The values below the functional tensors; what follows from them is still recorded.
+  ValueList finished(const ValueList& functional) {
+    RecorderScope recording(recorder_, recorder_.position());
+    ValueList values;
+    for (const Value& value : functional) values.push_back(current_value(value));
+    return values;
+  }
+
+  static ValueList flat(const ValueList& values) {
+    ValueList leaves;
+    for (const Value& value : values) add_leaves(value, leaves);
+    return leaves;
+  }
+  static void add_leaves(const Value& value, ValueList& leaves) {
+    if (!value.is_tensor() || !extension_of(value.tensor_ref())) return leaves.push_back(value);
+    for (const Tensor& inner : extension_of(value.tensor_ref())->inner_tensors())
+      if (inner.defined()) add_leaves(inner, leaves);
+  }
+
+  // Writes that stay in the graph, at its end.
+  void write_in_graph() {
+    RecorderScope recording(recorder_, recorder_.position());
+    MaskScope below(layer::at_and_below(layer::kRecorderLower));
+    NoGrad no_grad;
+    for (size_t i = 0; i < given_.size(); ++i)
+      if (description_.inputs[i].write_back == WriteBack::kInGraph)
+        write_input(placeholders_[i].tensor_ref(), seen_[i].tensor_ref());
+  }
+  static void write_input(const Tensor& placeholder, const Tensor& seen);
+
+  const CallDescription& description_;
+  MakeGraphOptions options_;
+  GraphRecorder recorder_;
+  ValueList placeholders_;  // what the recorder knows the inputs by
+  ValueList given_;  // functional, one for each input: what gradients are asked for
+  ValueList seen_;   // what the program is given
+  std::vector<Tensor> tangents_;  // by graph output; undefined where it takes none
+  int next_ = 0;
+};
+
+void CallTracer::write_input(const Tensor& placeholder, const Tensor& seen) {
+  if (const Extension* whole = extension_of(placeholder)) {
+    const std::vector<Tensor> targets = whole->inner_tensors(), values = extension_of(seen)->inner_tensors();
+    for (size_t i = 0; i < targets.size(); ++i)
+      if (targets[i].defined()) write_input(targets[i], values[i]);
+    return;
+  }
+  copy_(placeholder, func::from_functional(seen));
+}
+
+}  // namespace
+
+GraphModule trace_inference(const ValueFunction& f, const ValueList& inputs,
+                            const CallDescription& description, const TraceOptions& options) {
+  return CallTracer(description, options).inference(f, inputs);
+}
+
+GraphModule trace_joint(const ValueFunction& f, const ValueList& inputs, const CallDescription& description,
+                        const TraceOptions& options) {
+  return CallTracer(description, options).joint(f, inputs);
+}
+
+}  // namespace weft::aot

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+
+#include "weft/aot/aot_function.h"
+
+namespace weft::testing {
+
+// A function with types as one of Values.
+template <typename F>
+ValueFunction program(F f) {
+  return make_callable(std::move(f));
+}
+// A tensor whose gradient is wanted, or not.
+inline Tensor aot_leaf(const Tensor& tensor, bool requires_grad = true) { return tensor.set_requires_grad(requires_grad); }
+
+struct MadeInputs {
+  ValueList leaves;  // whose gradients are compared
+  ValueList inputs;  // of the function, made from them
+};
+
+struct VerifyAot {
+  bool test_mutation = false;  // the inputs are leaves + 1, and every output is written to in the end
+  bool keep_input_mutations = false;  // only with writes kept in the graph; otherwise with and without
+  bool dynamic = false;
+  Decompositions decompositions = {};
+};
+
+// Compares a function with its compiled form on two copies of the inputs: outputs, gradients, requires_grad,
+// leaf or not, what shares memory with what, what writes to outputs do, and the inputs afterwards. The last
+// forward graph that was compiled.
+GraphModule verify_aot_autograd(const ValueFunction& f, const ValueList& inputs, const VerifyAot& options = {});
+GraphModule verify_aot_autograd(const ValueFunction& f, const std::function<MadeInputs()>& maker,
+                                const VerifyAot& options = {});
+// The same for what calls a compiled form of the function, made by `compile`.
+using CompileFunction = std::function<ValueFunction(const AotOptions&)>;
+GraphModule verify_compiled(const ValueFunction& eager, const CompileFunction& compile,
+                            const std::function<MadeInputs()>& maker, const VerifyAot& options);
+
+// The code of a graph without space around it.
+std::string code_of(const GraphModule& module);
+// The same with the numbers of names given anew in the order of the statements, and runs of `detach` as one:
+// what rows compare.
+std::string canonical(const std::string& code);
+
+}  // namespace weft::testing
+
+// Compares the code of a graph with the text of a row, up to numbers of names.
+#define EXPECT_GRAPH(module, text) \
+  EXPECT_EQ(::weft::testing::canonical(::weft::testing::code_of(module)), ::weft::testing::canonical(text))
