@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 #include "autograd/function.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
@@ -9,6 +11,33 @@
 #include "weft/ops/functions.h"
 
 namespace weft::aot {
+
+namespace {
+
+// For each output of a backward graph, the tangents that it depends on.
+std::vector<std::vector<bool>> tangents_of_outputs(const Graph& graph) {
+  std::unordered_map<const Node*, std::vector<bool>> known;
+  size_t count = 0;
+  for (Node* input : graph.placeholders()) count += is_tangent(*input);
+  size_t next = 0;
+  auto merge = [&](std::vector<bool>& into, const Node& node) {
+    for (size_t i = 0; i < count; ++i) into[i] = into[i] || known.at(&node)[i];
+  };
+  std::vector<std::vector<bool>> outputs;
+  for (Node& node : graph) {
+    std::vector<bool> all(count, false);
+    if (is_tangent(node)) all[next++] = true;
+    for (Node* input : node.inputs()) merge(all, *input);
+    known.emplace(&node, std::move(all));
+  }
+  for (const Value& output : graph.output_node()->returned().elements()) {
+    outputs.emplace_back(count, false);
+    if (Node* node = node_in(output)) merge(outputs.back(), *node);
+  }
+  return outputs;
+}
+
+}  // namespace
 
 void CompiledGraphs::set_inference(GraphModule graph, const Compiler& compiler) {
   inference_ = std::move(graph);
@@ -18,6 +47,7 @@ void CompiledGraphs::set_inference(GraphModule graph, const Compiler& compiler) 
 void CompiledGraphs::set_training(Partition partition, const Compiler& forward, Compiler backward) {
   partition_ = std::move(partition);
   backward_compiler_ = std::move(backward);
+  tangents_of_ = tangents_of_outputs(partition_.backward.graph());
   forward_ = detail::compile_graph(forward, partition_.forward, name_ + "_forward");
 }
 
@@ -107,7 +137,7 @@ class CompiledFunction final : public autograd::CustomFunction {
     const Value symbols = context.saved_data.at("symbols");
     for (const Value& symbol : symbols.elements()) inputs.push_back(symbol);
     for (const Tensor& saved : context.saved_tensors()) inputs.emplace_back(saved);
-    add_tangents(grads, inputs);
+    const std::vector<bool> is_given = add_tangents(grads, inputs);
     ValueList gradients;
     {
       GraphScope scope;
@@ -115,7 +145,10 @@ class CompiledFunction final : public autograd::CustomFunction {
     }
     std::vector<Tensor> of_tensors;
     for (size_t i = 0; i < gradients.size(); ++i)
-      if (inputs_.is_tensor[i]) of_tensors.push_back(gradients[i].is_none() ? Tensor() : gradients[i].to_tensor());
+      if (inputs_.is_tensor[i]) {
+        const bool has_gradient = !gradients[i].is_none() && depends_on(i, is_given);
+        of_tensors.push_back(has_gradient ? gradients[i].to_tensor() : Tensor());
+      }
     return of_tensors;
   }
 
@@ -133,11 +166,14 @@ class CompiledFunction final : public autograd::CustomFunction {
   std::vector<Tensor> results(autograd::FunctionContext& context, ValueList outputs) {
     const CallDescription& description = graphs_->description();
     std::vector<Tensor> constant;
+    likes_.resize(outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (!outputs[i].is_tensor()) continue;
       if (drops_view(i)) outputs[i] = autograd::shallow_copy(outputs[i].tensor_ref());
+      likes_[i] = spec_of(outputs[i].tensor_ref());
       if (!description.has_tangent(i)) constant.push_back(outputs[i].to_tensor());
     }
+    context.set_materialize_grads(false);
     context.mark_non_differentiable(std::move(constant));
     return outputs_.take(std::move(outputs));
   }
@@ -150,19 +186,30 @@ class CompiledFunction final : public autograd::CustomFunction {
     return description.outputs[graph_output - first].kind == OutputOrigin::Kind::kFresh;
   }
 
-  void add_tangents(const std::vector<Tensor>& grads, ValueList& inputs) const {
+  // Which of the tangents came; zeros stand for the others.
+  std::vector<bool> add_tangents(const std::vector<Tensor>& grads, ValueList& inputs) const {
     const CallDescription& description = graphs_->description();
+    std::vector<bool> is_given;
     size_t next = 0;
     for (size_t i = 0; i < description.num_graph_outputs(); ++i) {
       if (!outputs_.is_tensor[i]) continue;
       const Tensor& grad = grads[next++];
+      if (!description.has_tangent(i)) continue;
+      is_given.push_back(grad.defined());
       // The graph was traced for dense tangents.
-      if (description.has_tangent(i)) inputs.emplace_back(contiguous(grad));
+      inputs.emplace_back(grad.defined() ? contiguous(grad) : zeros(likes_[i].sizes, likes_[i].dtype, std::nullopt, likes_[i].device));
     }
+    return is_given;
+  }
+  bool depends_on(size_t input, const std::vector<bool>& tangents) const {
+    for (size_t i = 0; i < tangents.size(); ++i)
+      if (tangents[i] && graphs_->depends(input, i)) return true;
+    return false;
   }
 
   std::shared_ptr<const CompiledGraphs> graphs_;
   WithoutTensors inputs_, outputs_;
+  std::vector<TensorSpec> likes_;  // of the outputs that take a tangent
 };
 
 }  // namespace

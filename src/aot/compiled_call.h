@@ -24,6 +24,9 @@ class CompiledGraphs {
   const GraphModule& inference() const { return inference_; }
   const std::string& name() const { return name_; }
 
+  // Whether a gradient depends on a tangent; otherwise it is none where that one is none.
+  bool depends(size_t input, size_t tangent) const { return tangents_of_[input][tangent]; }
+
   // The graph outputs of the description, then what is saved.
   ValueList run_forward(ValueList inputs) const;
   ValueList run_backward(ValueList inputs) const;
@@ -33,6 +36,7 @@ class CompiledGraphs {
   std::string name_;  // "0"
   GraphModule inference_;
   Partition partition_;
+  std::vector<std::vector<bool>> tangents_of_;  // by input, which tangents its gradient depends on
   CompiledGraph forward_;
   Compiler backward_compiler_;
   mutable std::mutex mutex_;

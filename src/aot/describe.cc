@@ -125,7 +125,8 @@ class Outputs {
     const Storage* shared = tensor.storage().get();
     if (single_[shared] + several_[shared] == 1 || single_[shared] == 0) return {Kind::kFresh};
     const Tensor& base = tensor.impl()->view->base;
-    const Ref<ViewStep> steps = without_base(tensor.impl()->view);
+    const Ref<ViewStep> steps =
+        has_other_geometry(base) ? strided_step(tensor) : without_base(tensor.impl()->view);
     for (size_t i = 0; i < outputs_.size(); ++i)
       if (is_defined(outputs_[i]) && outputs_[i].tensor_ref().is_same(base))
         return {Kind::kViewOfOutput, i, steps};
@@ -134,6 +135,19 @@ class Outputs {
     const auto index = static_cast<size_t>(known - bases_.begin());
     if (known == bases_.end()) bases_.push_back(base);
     return {Kind::kViewOfBase, index, steps};
+  }
+
+  // A base that was transposed, say, after views of it were made.
+  static bool has_other_geometry(const Tensor& base) {
+    const FunctionalBox* box = functional_box_of(base);
+    return box && box->metadata_changed;
+  }
+  static Ref<ViewStep> strided_step(const Tensor& view) {
+    auto list = [](SymIntSpan numbers) { return Value::list(ValueList(numbers.begin(), numbers.end())); };
+    auto step = make_ref<ViewStep>();
+    step->op = &operator_named("aten::as_strided");
+    step->args = {Value(), list(view.sizes()), list(view.strides()), Value(view.storage_offset())};
+    return step;
   }
 
   // What does not require a gradient, but is the same memory as an output that does: y and y.detach().

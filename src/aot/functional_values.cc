@@ -41,6 +41,10 @@ void merge(func::FunctionalChanges& all, const func::FunctionalChanges& one) {
 
 }  // namespace
 
+void make_given_result(const Tensor& tensor) {
+  autograd::set_history(tensor, Ref<GradNode>(new GivenResult));
+}
+
 FunctionalBox* functional_box_of(const Tensor& tensor) {
   return tensor.defined() ? dynamic_cast<FunctionalBox*>(tensor.impl()->box.get()) : nullptr;
 }
@@ -79,7 +83,7 @@ FunctionalInputs::FunctionalInputs(const ValueList& inputs) {
     if (is_new) {
       found->second = functional_form(given);
       if (given.requires_grad() && given.is_leaf()) found->second.set_requires_grad();
-      else if (given.requires_grad()) autograd::set_history(found->second, Ref<GradNode>(new GivenResult));
+      else if (given.requires_grad()) make_given_result(found->second);
     }
     values_.push_back(found->second);
   }

@@ -17,6 +17,8 @@ class FunctionalInputs {
   ValueList values_;
 };
 
+// Makes `tensor` require a gradient as the result of something that nobody asks about.
+void make_given_result(const Tensor& tensor);
 // The wrapper of a tensor without history: itself functional, or an extension whose inner tensors are.
 Tensor functional_form(const Tensor& value);
 // What a functional tensor, or an extension of such, has become; any other Value stays.

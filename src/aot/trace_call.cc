@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "aot/functional_values.h"
+#include "aot/split_joint.h"
 #include "capture/graph_recorder.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
@@ -77,7 +78,9 @@ class CallTracer {
     const Tensor& given = input.tensor_ref();
     placeholders_.emplace_back(with_placeholders(given, name));
     Tensor functional = functional_form(placeholders_.back().tensor_ref());
-    given_.emplace_back(given.requires_grad() ? functional.set_requires_grad() : functional);
+    // No leaf: the program may write to it, where it may do so at all.
+    if (given.requires_grad()) make_given_result(functional);
+    given_.emplace_back(std::move(functional));
   }
 
   // The same tensor with a placeholder for it, or for each of the tensors that it is made of.
@@ -125,8 +128,8 @@ class CallTracer {
     return Tensor(std::move(impl));
   }
 
-  // The program may write to its inputs, which are leaves here: to copies of those whose gradient is asked for,
-  // and to views of those whose geometry it changes.
+  // Gradients are asked for what the inputs were: the program writes to copies of them, and changes the geometry
+  // of views.
   void make_fresh() {
     for (size_t i = 0; i < given_.size(); ++i) {
       const InputUse& use = description_.inputs[i];
@@ -211,7 +214,7 @@ class CallTracer {
       if (description_.inputs[i].write_back == WriteBack::kInGraph)
         write_input(placeholders_[i].tensor_ref(), seen_[i].tensor_ref());
   }
-  static void write_input(const Tensor& placeholder, const Tensor& seen);
+  void write_input(const Tensor& placeholder, const Tensor& seen);
 
   const CallDescription& description_;
   MakeGraphOptions options_;
@@ -231,6 +234,7 @@ void CallTracer::write_input(const Tensor& placeholder, const Tensor& seen) {
     return;
   }
   copy_(placeholder, func::from_functional(seen));
+  mark_side(*recorder_.graph().back(), /*is_backward=*/false);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ class GraphWriter {
 
   const nn::Module* root_;
   Graph graph_;
-  SizeNodes sizes_{graph_};
+  SizeNodes sizes_{graph_, SizeNodes::Notes::kValues};
   RandomNumbers random_;
   Nodes nodes_;
   std::unordered_map<uint64_t, std::string> root_names_;  // of what the root owns

@@ -29,7 +29,7 @@ TEST(TestAOTAutograd, test_single_output) {
 }
 
 TEST(TestAOTAutograd, test_multi_output) {
-  auto f = program([](const Tensor& a, const Tensor& b) { return std::tuple(a + b, a - b); });
+  auto f = program([](const Tensor& a, const Tensor& b) { return std::tuple{a + b, a - b}; });
   for (bool grad : {true, false}) verify_aot_autograd(f, {aot_leaf(randn({3, 3}), grad), randn({3, 3})});
 }
 
@@ -48,12 +48,12 @@ TEST(TestAOTAutograd, test_squeeze_mutation) {
 }
 
 TEST(TestAOTAutograd, test_some_outputs_dont_require_grad_non_view) {
-  auto f = program([](const Tensor& a, const Tensor& b) { return std::tuple(a.add(1).detach(), b); });
+  auto f = program([](const Tensor& a, const Tensor& b) { return std::tuple{a.add(1).detach(), b}; });
   verify_aot_autograd(f, {aot_leaf(randn({3, 3}), true), aot_leaf(randn({3, 3}), true)});
 }
 
 TEST(TestAOTAutograd, test_inner_grad) {
-  auto f = program([](const Tensor& x) { return std::tuple(autograd::grad({exp(x)}, {x})[0]); });
+  auto f = program([](const Tensor& x) { return std::tuple{autograd::grad({exp(x)}, {x})[0]}; });
   verify_aot_autograd(f, {aot_leaf(randn({}), true)});
 }
 

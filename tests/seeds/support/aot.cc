@@ -4,6 +4,7 @@
 
 #include <map>
 #include <regex>
+#include <sstream>
 #include <unordered_map>
 
 #include "support/tensors.h"
@@ -184,6 +185,35 @@ std::string without_repeated_detach(std::string code) {
 }
 
 }  // namespace
+
+std::string returned_expressions(const std::string& given) {
+  const std::string code = without_repeated_detach(given);
+  static const std::regex statement(R"(^ +(\w+) = (.*?)(;  .*)?$)"), word(R"([A-Za-z_]\w*)");
+  std::map<std::string, std::string> values;
+  auto expanded = [&](const std::string& expression) {
+    std::string text;
+    auto last = expression.begin();
+    for (std::sregex_iterator found(expression.begin(), expression.end(), word), end; found != end; ++found) {
+      const auto begin = expression.begin() + found->position();
+      text.append(last, begin);
+      const auto known = values.find(found->str());
+      text += known == values.end() || (begin != expression.begin() && *(begin - 1) == '.') ? found->str() : known->second;
+      last = begin + found->length();
+    }
+    return text + std::string(last, expression.end());
+  };
+  std::istringstream lines(code);
+  std::string result;
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (line.find("return ") != std::string::npos) result += expanded(line);
+    else if (std::regex_match(line, match, statement)) {
+      values[match[1]] = expanded(match[2]);
+      if (line.find("_.") != std::string::npos) result += values[match[1]] + "\n";  // a write
+    } else result += line + "\n";
+  }
+  return result;
+}
 
 std::string canonical(const std::string& given) {
   const std::string code = without_repeated_detach(given);

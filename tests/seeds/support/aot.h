@@ -43,8 +43,16 @@ std::string code_of(const GraphModule& module);
 // what rows compare.
 std::string canonical(const std::string& code);
 
+// What a graph returns as expressions over its inputs: the same for graphs that differ in the order of independent
+// statements, and in how often they compute one value.
+std::string returned_expressions(const std::string& code);
+
 }  // namespace weft::testing
 
 // Compares the code of a graph with the text of a row, up to numbers of names.
 #define EXPECT_GRAPH(module, text) \
   EXPECT_EQ(::weft::testing::canonical(::weft::testing::code_of(module)), ::weft::testing::canonical(text))
+// The same for rows whose functionalisation replays views more often than weft's does.
+#define EXPECT_SAME_RESULTS(module, text)                                                    \
+  EXPECT_EQ(::weft::testing::returned_expressions(::weft::testing::code_of(module)), \
+            ::weft::testing::returned_expressions(text))
