@@ -51,7 +51,7 @@ std::vector<CheckInputs::Given> given_inputs(const ValueList& examples, const Va
   std::vector<CheckInputs::Given> all;
   std::map<const TensorImpl*, size_t> first;
   for (size_t i = 0; i < fakes.size(); ++i) {
-    CheckInputs::Given given{.like = noted_form(fakes[i])};
+    CheckInputs::Given given{.like = noted_form(fakes[i]), .tree = ExtensionTree::of(fakes[i])};
     if (fakes[i].is_tensor() && fakes[i].tensor_ref().defined()) {
       given.requires_grad = fakes[i].tensor_ref().requires_grad();
       const auto [known, is_new] = first.try_emplace(examples[i].tensor_ref().impl(), i);
@@ -121,8 +121,7 @@ void CompiledCall::trace(const ValueFunction& f, const ValueList& inputs, const 
                            options.inference_compiler ? options.inference_compiler : forward);
     return;
   }
-  const GraphModule joint = trace_joint(f, inputs, description, trace);
-  graphs_->set_training(options.partitioner(joint, description.num_graph_outputs()), forward,
+  graphs_->set_training(trace_joint(f, inputs, description, trace), options.partitioner, forward,
                         options.backward_compiler ? options.backward_compiler : forward);
 }
 

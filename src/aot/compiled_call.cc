@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
+
+#include "aot/functional_values.h"
 
 #include "autograd/function.h"
 #include "ops/view_replay.h"
@@ -39,21 +42,55 @@ std::vector<std::vector<bool>> tangents_of_outputs(const Graph& graph) {
 
 }  // namespace
 
-void CompiledGraphs::set_inference(GraphModule graph, const Compiler& compiler) {
-  inference_ = std::move(graph);
+void CompiledGraphs::set_inference(TracedCall traced, const Compiler& compiler) {
+  traced_ = std::move(traced);
+  inference_ = traced_.module;
   forward_ = detail::compile_graph(compiler, inference_, name_ + "_inference");
 }
 
-void CompiledGraphs::set_training(Partition partition, const Compiler& forward, Compiler backward) {
-  partition_ = std::move(partition);
+void CompiledGraphs::set_training(TracedCall joint, const Partitioner& partitioner, const Compiler& forward,
+                                  Compiler backward) {
+  partition_ = partitioner(joint.module, count_leaves(joint.outputs));
+  joint.module = GraphModule();
+  traced_ = std::move(joint);
   backward_compiler_ = std::move(backward);
-  tangents_of_ = tangents_of_outputs(partition_.backward.graph());
+  note_dependences();
   forward_ = detail::compile_graph(forward, partition_.forward, name_ + "_forward");
 }
 
+// From the leaves of gradients and tangents to what they are part of.
+void CompiledGraphs::note_dependences() {
+  const std::vector<std::vector<bool>> of_leaves = tangents_of_outputs(partition_.backward.graph());
+  size_t leaf = 0;
+  for (const ExtensionTree& gradient : traced_.gradients) {
+    std::vector<bool> on;
+    size_t first = 0;
+    for (const ExtensionTree& tangent : traced_.tangents) {
+      bool any = false;
+      for (size_t g = 0; g < gradient.num_leaves(); ++g)
+        for (size_t t = 0; t < tangent.num_leaves(); ++t) any = any || of_leaves[leaf + g][first + t];
+      on.push_back(any);
+      first += tangent.num_leaves();
+    }
+    depends_.push_back(std::move(on));
+    leaf += gradient.num_leaves();
+  }
+}
+
+bool CompiledGraphs::depends(size_t input, const std::vector<bool>& tangents) const {
+  for (size_t i = 0; i < tangents.size(); ++i)
+    if (tangents[i] && depends_[input][i]) return true;
+  return false;
+}
+
 ValueList CompiledGraphs::run_forward(ValueList inputs) const {
-  const size_t saved = partition_.num_saved_tensors + partition_.num_saved_symbols;
-  return forward_(std::move(inputs), description_.num_graph_outputs() + saved, "forward");
+  const size_t own = count_leaves(traced_.outputs), saved = partition_.num_saved_tensors + partition_.num_saved_symbols;
+  ValueList outputs = forward_(flatten(traced_.inputs, std::move(inputs)), own + saved, "forward");
+  if (std::ranges::all_of(traced_.outputs, &ExtensionTree::is_leaf)) return outputs;
+  const auto middle = outputs.begin() + static_cast<ptrdiff_t>(own);
+  ValueList all = unflatten(traced_.outputs, ValueList(outputs.begin(), middle));
+  all.insert(all.end(), middle, outputs.end());
+  return all;
 }
 
 ValueList CompiledGraphs::run_backward(ValueList inputs) const {
@@ -66,7 +103,7 @@ ValueList CompiledGraphs::run_backward(ValueList inputs) const {
     }
     compiled = &backward_;
   }
-  return (*compiled)(std::move(inputs), description_.inputs.size(), "backward");
+  return unflatten(traced_.gradients, (*compiled)(std::move(inputs), count_leaves(traced_.gradients), "backward"));
 }
 
 namespace {
@@ -146,7 +183,7 @@ class CompiledFunction final : public autograd::CustomFunction {
     std::vector<Tensor> of_tensors;
     for (size_t i = 0; i < gradients.size(); ++i)
       if (inputs_.is_tensor[i]) {
-        const bool has_gradient = !gradients[i].is_none() && depends_on(i, is_given);
+        const bool has_gradient = !gradients[i].is_none() && graphs_->depends(i, is_given);
         of_tensors.push_back(has_gradient ? gradients[i].to_tensor() : Tensor());
       }
     return of_tensors;
@@ -170,8 +207,8 @@ class CompiledFunction final : public autograd::CustomFunction {
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (!outputs[i].is_tensor()) continue;
       if (drops_view(i)) outputs[i] = autograd::shallow_copy(outputs[i].tensor_ref());
-      likes_[i] = spec_of(outputs[i].tensor_ref());
-      if (!description.has_tangent(i)) constant.push_back(outputs[i].to_tensor());
+      if (description.has_tangent(i)) likes_[i] = shape_like(outputs[i].tensor_ref());
+      else constant.push_back(outputs[i].to_tensor());
     }
     context.set_materialize_grads(false);
     context.mark_non_differentiable(std::move(constant));
@@ -195,21 +232,30 @@ class CompiledFunction final : public autograd::CustomFunction {
       if (!outputs_.is_tensor[i]) continue;
       const Tensor& grad = grads[next++];
       if (!description.has_tangent(i)) continue;
+      add_tangent(graphs_->traced().tangents[is_given.size()], grad.defined() ? grad : zeros_for(likes_[i].to_tensor()), inputs);
       is_given.push_back(grad.defined());
-      // The graph was traced for dense tangents.
-      inputs.emplace_back(grad.defined() ? contiguous(grad) : zeros(likes_[i].sizes, likes_[i].dtype, std::nullopt, likes_[i].device));
     }
     return is_given;
   }
-  bool depends_on(size_t input, const std::vector<bool>& tangents) const {
-    for (size_t i = 0; i < tangents.size(); ++i)
-      if (tangents[i] && graphs_->depends(input, i)) return true;
-    return false;
+  static Tensor zeros_for(const Tensor& like) {
+    if (extension_of(like)) return map_inner(like, zeros_for);
+    return zeros(like.sizes(), like.dtype(), std::nullopt, like.device());
+  }
+  // The graph was traced for dense tangents that are what the outputs are.
+  static void add_tangent(const ExtensionTree& tree, const Tensor& grad, ValueList& inputs) {
+    require(tree.fits(grad),
+            "The grad inputs should be same tensor subclass type as forward output: weft incorrectly attempted to "
+            "compile the backward with incorrect subclass metadata. The backward graph was made for {}, but the "
+            "gradient that came is {}",
+            tree.to_string(), ExtensionTree::of(grad).to_string());
+    const size_t first = inputs.size();
+    tree.flatten(grad, inputs);
+    for (size_t i = first; i < inputs.size(); ++i) inputs[i] = contiguous(inputs[i].tensor_ref());
   }
 
   std::shared_ptr<const CompiledGraphs> graphs_;
   WithoutTensors inputs_, outputs_;
-  std::vector<TensorSpec> likes_;  // of the outputs that take a tangent
+  ValueList likes_;  // of the outputs that take a tangent
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "aot/call_steps.h"
+#include "aot/trace_call.h"
 #include "weft/aot/compiler.h"
 #include "weft/aot/description.h"
 #include "weft/aot/partition.h"
@@ -15,28 +16,31 @@ class CompiledGraphs {
  public:
   CompiledGraphs(CallDescription description, std::string name) : description_(std::move(description)), name_(std::move(name)) {}
 
-  void set_inference(GraphModule graph, const Compiler& compiler);
-  void set_training(Partition partition, const Compiler& forward, Compiler backward);
+  void set_inference(TracedCall traced, const Compiler& compiler);
+  void set_training(TracedCall joint, const Partitioner& partitioner, const Compiler& forward, Compiler backward);
 
   const CallDescription& description() const { return description_; }
   bool is_training() const { return static_cast<bool>(backward_compiler_); }
   const Partition& partition() const { return partition_; }
-  const GraphModule& inference() const { return inference_; }
+  const TracedCall& traced() const { return traced_; }
   const std::string& name() const { return name_; }
 
-  // Whether a gradient depends on a tangent; otherwise it is none where that one is none.
-  bool depends(size_t input, size_t tangent) const { return tangents_of_[input][tangent]; }
+  // Whether the gradient of an input depends on one of the tangents that came; otherwise it is none.
+  bool depends(size_t input, const std::vector<bool>& tangents) const;
 
   // The graph outputs of the description, then what is saved.
   ValueList run_forward(ValueList inputs) const;
   ValueList run_backward(ValueList inputs) const;
 
  private:
+  void note_dependences();
+
   CallDescription description_;
   std::string name_;  // "0"
+  TracedCall traced_;  // of a training graph without its module
   GraphModule inference_;
   Partition partition_;
-  std::vector<std::vector<bool>> tangents_of_;  // by input, which tangents its gradient depends on
+  std::vector<std::vector<bool>> depends_;  // by input and tangent
   CompiledGraph forward_;
   Compiler backward_compiler_;
   mutable std::mutex mutex_;

@@ -9,7 +9,7 @@
 #include "ops/view_replay.h"
 #include "weft/autograd/grad_node.h"
 #include "weft/base/error.h"
-#include "weft/ops/fake.h"
+#include "weft/ops/extension.h"
 
 namespace weft::aot {
 namespace {
@@ -37,6 +37,16 @@ WriteBack write_back_of(const InputUse& use, bool keep_input_mutations) {
   return in_graph ? WriteBack::kInGraph : WriteBack::kOutside;
 }
 
+void refuse_changes_of_extension(const InputUse& use, const Tensor& given) {
+  const std::string name = extension_of(given)->type_name();
+  if (use.changes_metadata)
+    unsupported("Metadata mutations are currently not allowed on tensor subclasses: the program changes the sizes or "
+                "strides of a {} among its inputs; let it change a view of it", name);
+  if (use.is_written && !given.is_contiguous())
+    unsupported("Mutations on non-contiguous inputs are currently not allowed on tensor subclasses: the program writes "
+                "to a {} among its inputs whose elements are not dense; write to a clone", name);
+}
+
 InputUse use_of(const Value& given, const Value& after, const DescribeOptions& options) {
   InputUse use;
   if (!given.is_tensor() || !given.tensor_ref().defined()) return use;
@@ -54,6 +64,7 @@ InputUse use_of(const Value& given, const Value& after, const DescribeOptions& o
   use.is_hidden_from_autograd = changes.are_all_mutations_hidden_from_autograd();
   use.is_under_no_grad = changes.are_all_mutations_under_no_grad_or_inference_mode();
   if (const FunctionalBox* box = functional_box_of(now); box && use.changes_metadata) use.steps = box->steps;
+  if (extension_of(before)) refuse_changes_of_extension(use, before);
   use.write_back = write_back_of(use, options.keep_input_mutations);
   return use;
 }
@@ -84,7 +95,7 @@ class Outputs {
   }
   std::vector<Value> bases() const {
     std::vector<Value> likes;
-    for (const Tensor& base : bases_) likes.push_back(shape_only(base));
+    for (const Tensor& base : bases_) likes.push_back(shape_like(base));
     return likes;
   }
 
@@ -97,7 +108,7 @@ class Outputs {
     const Tensor& tensor = output.tensor_ref();
     OutputOrigin found = source_of(tensor);
     found.requires_grad = tensor.requires_grad();
-    found.like = shape_only(tensor);
+    found.like = shape_like(tensor);
     return found;
   }
 

@@ -2,9 +2,10 @@
 
 #include <unordered_map>
 
+#include "aot/extension_tree.h"
 #include "weft/autograd/grad_node.h"
 #include "weft/core/value_walk.h"
-#include "weft/ops/extension.h"
+#include "weft/ops/fake.h"
 
 namespace weft::aot {
 namespace {
@@ -15,15 +16,6 @@ class GivenResult final : public GradNode {
   std::string name() const override { return "GivenResult"; }
   std::vector<Tensor> apply(std::vector<Tensor>) override { return {}; }
 };
-
-// The same extension around what `f` makes of its inner tensors.
-template <typename F>
-Tensor map_inner(const Tensor& tensor, F f) {
-  FlatExtension flat = flatten_extension(tensor);
-  for (Tensor& inner : flat.tensors)
-    if (inner.defined()) inner = f(inner);
-  return unflatten_extension(flat);
-}
 
 void merge(func::FunctionalChanges& all, const func::FunctionalChanges& one) {
   all.writes += one.writes;
@@ -60,6 +52,10 @@ Value current_value(const Value& value) {
   if (extension_of(tensor))
     return map_inner(tensor, [](const Tensor& inner) { return current_value(inner).to_tensor(); });
   return func::is_functional(tensor) ? Value(func::from_functional(tensor)) : value;
+}
+
+Tensor shape_like(const Tensor& tensor) {
+  return extension_of(tensor) ? map_inner(tensor, shape_like) : shape_only(tensor);
 }
 
 func::FunctionalChanges changes_of(const Tensor& tensor) {

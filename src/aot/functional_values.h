@@ -23,6 +23,8 @@ void make_given_result(const Tensor& tensor);
 Tensor functional_form(const Tensor& value);
 // What a functional tensor, or an extension of such, has become; any other Value stays.
 Value current_value(const Value& value);
+// Its type and geometry, and those of the tensors inside of an extension, without data or history.
+Tensor shape_like(const Tensor& tensor);
 // Of a functional tensor; null for others.
 FunctionalBox* functional_box_of(const Tensor& tensor);
 // What happened to a functional tensor, or to those inside of an extension, taken together.

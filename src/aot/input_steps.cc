@@ -11,6 +11,7 @@
 #include "weft/autograd/grad_node.h"
 #include "weft/base/error.h"
 #include "weft/dispatch/layers.h"
+#include "weft/ops/extension.h"
 #include "weft/ops/functions.h"
 
 namespace weft::aot {
@@ -52,6 +53,8 @@ void CheckInputs::check(size_t index, const Value& input, const ValueList& all) 
     return;
   }
   check_tensor(index, input.tensor_ref());
+  require(given.tree.fits(input), "graph {} was compiled for {} as input {}, but got {}", graph_,
+          given.tree.to_string(), index, ExtensionTree::of(input).to_string());
   if (given.duplicate_of && !input.tensor_ref().is_same(all[*given.duplicate_of].tensor_ref()))
     refuse_assumption(graph_, index, fmt::format("be a duplicate of input {}", *given.duplicate_of));
 }
@@ -74,6 +77,19 @@ void CheckInputs::check_tensor(size_t index, const Tensor& input) const {
           graph_, index);
 }
 
+namespace {
+
+void refuse_extensions(const ValueList& inputs, std::string_view how) {
+  for (const Value& input : inputs)
+    if (input.is_tensor() && input.tensor_ref().defined() && extension_of(input.tensor_ref()))
+      unsupported(
+          "Encountered {} inputs that are mutated in the graph, but at least one input/output to the graph is a "
+          "tensor subclass. This is not supported today: remove the aliasing, by a clone of one of them",
+          how);
+}
+
+}  // namespace
+
 // --- DropDuplicates --------------------------------------------------------------------------------------
 
 std::unique_ptr<DropDuplicates> DropDuplicates::needed_for(const ValueList& inputs,
@@ -93,7 +109,9 @@ std::unique_ptr<DropDuplicates> DropDuplicates::needed_for(const ValueList& inpu
     step->first_.push_back(step->kept_.size());
     step->kept_.push_back(i);
   }
-  return is_needed ? std::move(step) : nullptr;
+  if (!is_needed) return nullptr;
+  refuse_extensions(inputs, "duplicated");
+  return step;
 }
 
 std::string DropDuplicates::text() const {
@@ -182,6 +200,7 @@ std::unique_ptr<SyntheticBases> SyntheticBases::needed_for(const ValueList& inpu
     step->groups_.push_back(members);
   }
   if (step->groups_.empty()) return nullptr;
+  refuse_extensions(inputs, "aliased");
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputUse& use = description.inputs[i];
     if (!is_grouped[i]) step->others_.push_back(i);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "aot/call_steps.h"
+#include "aot/extension_tree.h"
 #include "weft/core/callable.h"
 #include "weft/sym/shape_env.h"
 
@@ -14,6 +15,7 @@ class CheckInputs final : public CallStep {
  public:
   struct Given {
     Value like;  // the example: a tensor without data, or a plain value
+    ExtensionTree tree = {};
     bool requires_grad = false;
     std::optional<size_t> duplicate_of;
   };

@@ -27,7 +27,7 @@ class CallTracer {
         options_{.mode = CaptureMode::kFake, .decompositions = options.decompositions, .allow_real_inputs = true},
         recorder_(options_, nullptr) {}
 
-  GraphModule inference(const ValueFunction& f, const ValueList& inputs) {
+  TracedCall inference(const ValueFunction& f, const ValueList& inputs) {
     add_inputs(inputs, "arg{}_1", 0);
     ValueList outputs;
     {
@@ -38,11 +38,12 @@ class CallTracer {
     }
     outputs = finished(outputs);
     write_in_graph();
-    recorder_.graph().output(recorder_.as_nodes(Value::tuple(flat(outputs))));
-    return recorder_.finish(false);
+    traced_.outputs = trees_of(outputs);
+    recorder_.graph().output(recorder_.as_nodes(Value::tuple(flatten(traced_.outputs, outputs))));
+    return finish();
   }
 
-  GraphModule joint(const ValueFunction& f, const ValueList& inputs) {
+  TracedCall joint(const ValueFunction& f, const ValueList& inputs) {
     add_inputs(inputs, "primals_{}", 1);
     add_tangents();
     ValueList outputs, gradients;
@@ -53,18 +54,28 @@ class CallTracer {
       outputs = graph_outputs(tree_leaves(f(seen_)));
       gradients = gradients_of(outputs);
     }
-    outputs = flat(finished(outputs));
+    outputs = finished(outputs);
     write_in_graph();
-    for (const Value& gradient : flat(finished(gradients))) outputs.push_back(gradient);
-    recorder_.graph().output(recorder_.as_nodes(Value::list(std::move(outputs))));
-    return recorder_.finish(false);
+    gradients = finished(gradients);
+    traced_.outputs = trees_of(outputs);
+    traced_.gradients = trees_of(gradients);
+    ValueList all = flatten(traced_.outputs, outputs);
+    for (Value& gradient : flatten(traced_.gradients, gradients)) all.push_back(std::move(gradient));
+    recorder_.graph().output(recorder_.as_nodes(Value::list(std::move(all))));
+    return finish();
   }
 
  private:
   // --- what goes in
 
+  TracedCall finish() {
+    traced_.module = recorder_.finish(false);
+    return std::move(traced_);
+  }
+
   void add_inputs(const ValueList& inputs, std::string_view name, int first) {
     next_ = first;
+    traced_.inputs = trees_of(inputs);
     for (const Value& input : inputs) add_input(input, name);
   }
 
@@ -85,12 +96,8 @@ class CallTracer {
 
   // The same tensor with a placeholder for it, or for each of the tensors that it is made of.
   Tensor with_placeholders(const Tensor& given, std::string_view name) {
-    if (extension_of(given)) {
-      FlatExtension whole = flatten_extension(given);
-      for (Tensor& inner : whole.tensors)
-        if (inner.defined()) inner = with_placeholders(inner, name);
-      return unflatten_extension(whole);
-    }
+    if (extension_of(given))
+      return map_inner(given, [&](const Tensor& inner) { return with_placeholders(inner, name); });
     Tensor value = input_value(given);
     recorder_.add_input(next_name(name), value);
     return value;
@@ -102,8 +109,11 @@ class CallTracer {
     next_ = 1;
     for (size_t i = 0; i < description_.num_graph_outputs(); ++i) {
       Tensor tangent;
-      if (description_.has_tangent(i))
-        tangent = functional_form(with_placeholders(tangent_like(i), "tangents_{}"));
+      if (description_.has_tangent(i)) {
+        const Tensor like = tangent_like(i);
+        traced_.tangents.push_back(ExtensionTree::of(like));
+        tangent = functional_form(with_placeholders(like, "tangents_{}"));
+      }
       tangents_.push_back(tangent);
     }
   }
@@ -114,16 +124,16 @@ class CallTracer {
     const Tensor like = graph_output < written
                             ? given_[description_.written_back[graph_output]].to_tensor()
                             : example(graph_output - written).to_tensor();
-    const TensorSpec spec = contiguous_spec(like.sizes(), like.dtype(), like.device());
-    return allocate_fake(spec);
+    return dense_fake(like);
   }
   const Value& example(size_t output) const {
     return output < description_.outputs.size() ? description_.outputs[output].like
                                                 : description_.bases[output - description_.outputs.size()];
   }
-  static Tensor allocate_fake(const TensorSpec& spec) {
-    auto impl = make_ref<TensorImpl>(Storage::without_memory(0, spec.device), spec.dtype, spec.device);
-    impl->set_geometry(spec.sizes, spec.strides, 0);
+  static Tensor dense_fake(const Tensor& like) {
+    if (extension_of(like)) return map_inner(like, dense_fake);
+    auto impl = make_ref<TensorImpl>(Storage::without_memory(0, like.device()), like.dtype(), like.device());
+    impl->set_contiguous(like.sizes());
     impl->set_flags(layer::kFake);
     return Tensor(std::move(impl));
   }
@@ -194,17 +204,6 @@ class CallTracer {
     return values;
   }
 
-  static ValueList flat(const ValueList& values) {
-    ValueList leaves;
-    for (const Value& value : values) add_leaves(value, leaves);
-    return leaves;
-  }
-  static void add_leaves(const Value& value, ValueList& leaves) {
-    if (!value.is_tensor() || !extension_of(value.tensor_ref())) return leaves.push_back(value);
-    for (const Tensor& inner : extension_of(value.tensor_ref())->inner_tensors())
-      if (inner.defined()) add_leaves(inner, leaves);
-  }
-
   // Writes that stay in the graph, at its end.
   void write_in_graph() {
     RecorderScope recording(recorder_, recorder_.position());
@@ -223,6 +222,7 @@ class CallTracer {
   ValueList given_;  // functional, one for each input: what gradients are asked for
   ValueList seen_;   // what the program is given
   std::vector<Tensor> tangents_;  // by graph output; undefined where it takes none
+  TracedCall traced_;
   int next_ = 0;
 };
 
@@ -239,12 +239,12 @@ void CallTracer::write_input(const Tensor& placeholder, const Tensor& seen) {
 
 }  // namespace
 
-GraphModule trace_inference(const ValueFunction& f, const ValueList& inputs,
-                            const CallDescription& description, const TraceOptions& options) {
+TracedCall trace_inference(const ValueFunction& f, const ValueList& inputs, const CallDescription& description,
+                           const TraceOptions& options) {
   return CallTracer(description, options).inference(f, inputs);
 }
 
-GraphModule trace_joint(const ValueFunction& f, const ValueList& inputs, const CallDescription& description,
+TracedCall trace_joint(const ValueFunction& f, const ValueList& inputs, const CallDescription& description,
                         const TraceOptions& options) {
   return CallTracer(description, options).joint(f, inputs);
 }

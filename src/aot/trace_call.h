@@ -1,5 +1,6 @@
 #pragma once
 
+#include "aot/extension_tree.h"
 #include "weft/aot/description.h"
 #include "weft/capture/make_graph.h"
 #include "weft/graph/graph_module.h"
@@ -10,17 +11,22 @@ struct TraceOptions {
   Decompositions decompositions = {};
 };
 
-// The call as one functional graph, over the tensors that the extensions among its inputs are made of. A
-// FakeMode must be open; `inputs` are those that were described.
-//
-// Placeholders arg0_1, arg1_1, ...; the output is a tuple of CallDescription's graph outputs.
-GraphModule trace_inference(const ValueFunction& f, const ValueList& inputs,
-                            const CallDescription& description, const TraceOptions& options);
+// The call as one functional graph, over the tensors that the extensions among its inputs and outputs are made of.
+struct TracedCall {
+  GraphModule module;
+  // How the graph's placeholders and outputs make up the inputs, the graph outputs of the description, and the
+  // gradients.
+  std::vector<ExtensionTree> inputs, outputs, tangents, gradients;
+};
 
-// Forward and backward in one graph. Placeholders primals_1, ..., then tangents_1, ... for the outputs that
-// take one; the output is a list: the outputs of the forward, then a gradient for each input, None where it
-// has none.
-GraphModule trace_joint(const ValueFunction& f, const ValueList& inputs, const CallDescription& description,
-                        const TraceOptions& options);
+// A FakeMode must be open; `inputs` are those that were described. Placeholders arg0_1, arg1_1, ...; the output is
+// a tuple.
+TracedCall trace_inference(const ValueFunction& f, const ValueList& inputs, const CallDescription& description,
+                           const TraceOptions& options);
+
+// Forward and backward in one graph. Placeholders primals_1, ..., then tangents_1, ... for the outputs that take
+// one; the output is a list: the outputs of the forward, then a gradient for each input, None where it has none.
+TracedCall trace_joint(const ValueFunction& f, const ValueList& inputs, const CallDescription& description,
+                       const TraceOptions& options);
 
 }  // namespace weft::aot
