@@ -6,6 +6,7 @@
 
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
+#include "weft/func/functionalize.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/functions.h"
@@ -46,10 +47,21 @@ void GraphRecorder::note_given(const Value& given) {
     given_.emplace(given.tensor_ref().storage().get(), given.tensor_ref().storage());
 }
 
+namespace {
+
+// What a functional tensor stands for, which is what is recorded.
+const Tensor& value_below(const Tensor& tensor) {
+  const Tensor* inner = func::is_functional(tensor) ? tensor.impl()->box->stands_for() : nullptr;
+  return inner ? *inner : tensor;
+}
+
+}  // namespace
+
 bool GraphRecorder::is_made_of_nodes(const Tensor& extension) const {
   const std::vector<Tensor> inner = extension_of(extension)->inner_tensors();
   return std::any_of(inner.begin(), inner.end(), [&](const Tensor& tensor) {
-    return node_of(*tensor.impl()) || (extension_of(tensor) && is_made_of_nodes(tensor));
+    if (!tensor.defined()) return false;
+    return node_of(*value_below(tensor).impl()) || (extension_of(tensor) && is_made_of_nodes(tensor));
   });
 }
 

@@ -217,6 +217,10 @@ Tensor FakeConverter::make(const Tensor& real, const FakeRequest& request) {
   if (!has_gradient) return fake;
   if (is_leaf) return fake.set_requires_grad();
   fake.impl()->set_flags(layer::kAutograd);
+  if (!fake.is_view()) {
+    fake.impl()->autograd = result_of_operator(real, geometry).impl()->autograd;
+    return fake;
+  }
   QuietScope quiet(/*grad_mode=*/true);
   fake.is_leaf();  // a view's history follows from its base's, by calls that nobody else sees
   return fake;

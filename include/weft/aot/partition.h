@@ -22,6 +22,30 @@ using Partitioner = std::function<Partition(const GraphModule& joint, size_t num
 // sizes.
 Partition default_partition(const GraphModule& joint, size_t num_forward_outputs);
 
+// What the backward can compute again from less, at little cost, is not saved: the cheapest set of values by size
+// and distance, found as a minimum cut. Matmuls, convolutions, normalisations and random numbers are computed once.
+struct MinCutOptions {
+  // Operators that may be computed again besides pointwise ones, views, reductions and factories.
+  std::vector<const Operator*> recomputable_ops = {};
+};
+Partition min_cut_rematerialization_partition(const GraphModule& joint, size_t num_forward_outputs,
+                                              const MinCutOptions& options = {});
+// The same as a Partitioner.
+Partitioner min_cut_partitioner(MinCutOptions options = {});
+
+// What a partition keeps between forward and backward.
+struct SavedReport {
+  struct Entry {
+    std::string name;
+    int64_t bytes = 0;  // at the example's sizes; of a symbolic integer 0
+  };
+  std::vector<Entry> saved;
+  std::vector<std::string> recomputed;  // nodes of the forward that the backward computes again
+  int64_t total_bytes = 0;
+  std::string to_string() const;
+};
+SavedReport report(const Partition& partition);
+
 bool is_tangent(const Node& node);
 // A node that gives a symbolic number.
 bool is_symbolic_number_node(const Node& node);

@@ -184,14 +184,14 @@ WEFT_OPERATOR(native_layer_norm) = {
         "Tensor(c!))",
     .meta = function<&layer_norm_meta>(),
     .kernel = structured_exact<&layer_norm_meta, &layer_norm_into>(),
-    .vjp = {.saves = inputs(0, 2) | outputs(1, 2) | sizes(3),
+    .vjp = {.saves = inputs(0, 2, 3) | outputs(1, 2),
             .rule =
                 [](const Vjp& v) {
                   auto shape = boxing::Unboxed<SymIntSpan>(v.arg(1));
-                  Tensor weight = v.has(2) ? v.input(2) : Tensor();
+                  Tensor weight = v.has(2) ? v.input(2) : Tensor(), bias = v.has(3) ? v.input(3) : Tensor();
                   Mask mask{v.wants(0), v.has(2) && v.wants(2), v.has(3) && v.wants(3)};
                   auto [input, dw, db] = native_layer_norm_backward(
-                      v.grad(0), v.input(0), shape.get(), v.output(1), v.output(2), weight, Tensor(), mask);
+                      v.grad(0), v.input(0), shape.get(), v.output(1), v.output(2), weight, bias, mask);
                   return Grads{input, dw, db};
                 },
             .differentiable_results = 1},

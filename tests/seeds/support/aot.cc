@@ -162,6 +162,33 @@ GraphModule verify_aot_autograd(const ValueFunction& f, const ValueList& inputs,
   return verify_aot_autograd(f, [&] { return copies_of(inputs, options.test_mutation); }, options);
 }
 
+Graphs forward_and_backward(const ValueFunction& f, const ValueList& inputs, const GraphOptions& options) {
+  Graphs graphs;
+  auto keep = [](GraphModule& into) {
+    return [&into](GraphModule& graph, const ValueList& examples) {
+      into = graph;
+      return aot::nop(graph, examples);
+    };
+  };
+  AotFunction compiled = aot_function(f, {.forward_compiler = keep(graphs.forward),
+                                          .backward_compiler = keep(graphs.backward),
+                                          .partitioner = options.partitioner,
+                                          .decompositions = aot::default_decompositions(),
+                                          .dynamic = options.dynamic});
+  compiled.call(inputs).to_tensor().sum().backward();
+  return graphs;
+}
+
+std::vector<Node*> output_nodes(const GraphModule& graph) {
+  std::vector<Node*> nodes;
+  for (const Value& output : graph.graph().output_node()->returned().elements()) nodes.push_back(node_in(output));
+  return nodes;
+}
+
+Counts counts_of(const GraphModule& graph) {
+  return {graph.graph().placeholders().size(), graph.graph().output_node()->returned().elements().size()};
+}
+
 // --- text ------------------------------------------------------------------------------------------------
 
 std::string code_of(const GraphModule& module) {

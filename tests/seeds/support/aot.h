@@ -43,6 +43,23 @@ std::string code_of(const GraphModule& module);
 // what rows compare.
 std::string canonical(const std::string& code);
 
+// The graphs that a function and its backward are compiled to.
+struct Graphs {
+  GraphModule forward, backward;
+};
+struct GraphOptions {
+  aot::Partitioner partitioner = aot::min_cut_partitioner();
+  bool dynamic = false;
+};
+Graphs forward_and_backward(const ValueFunction& f, const ValueList& inputs, const GraphOptions& options = {});
+// How many inputs and outputs a graph has.
+struct Counts {
+  size_t inputs = 0, outputs = 0;
+  bool operator==(const Counts&) const = default;
+};
+Counts counts_of(const GraphModule& graph);
+std::vector<Node*> output_nodes(const GraphModule& graph);
+
 // What a graph returns as expressions over its inputs: the same for graphs that differ in the order of independent
 // statements, and in how often they compute one value.
 std::string returned_expressions(const std::string& code);
