@@ -81,12 +81,19 @@ bool is_symbolic(const ViewStep& last) {
 
 // The view of `source` that the call gave. Steps over symbols are of other sizes than this call's: the graph's
 // own output has the right ones.
-Tensor view_of(const OutputOrigin& origin, const Tensor& source, const Value& given) {
+Tensor replayed(const OutputOrigin& origin, const Tensor& source, const Value& given) {
   GradModeScope recording(is_grad_enabled() && origin.requires_grad);
   if (!origin.steps) return origin.requires_grad ? alias(source) : detach(source);
   if (!is_symbolic(*origin.steps)) return replay_view(origin.steps, source);
   const Tensor& like = given.tensor_ref();
   return as_strided(source, like.sizes(), like.strides(), like.storage_offset());
+}
+
+Tensor view_of(const OutputOrigin& origin, const Tensor& source, const Value& given) {
+  Tensor view = replayed(origin, source, given);
+  // The program made it a leaf: x.view(-1).requires_grad_().
+  if (origin.requires_grad && is_grad_enabled() && !view.requires_grad()) view.set_requires_grad();
+  return view;
 }
 
 }  // namespace

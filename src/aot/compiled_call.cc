@@ -266,7 +266,19 @@ std::string RunGraphs::text() const {
                      graphs_->name(), graphs_->partition().num_saved_tensors, graphs_->partition().num_saved_symbols);
 }
 
+namespace {
+
+// A graph writes to the inner tensors of an extension: that the whole was written to is said here.
+void count_writes(const CallDescription& description, const ValueList& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (description.inputs[i].write_back == WriteBack::kInGraph && extension_of(inputs[i].tensor_ref()))
+      inputs[i].tensor_ref().impl()->bump_version();
+}
+
+}  // namespace
+
 ValueList RunGraphs::run(ValueList inputs, const Rest&) const {
+  count_writes(graphs_->description(), inputs);
   if (!graphs_->is_training()) {
     GraphScope scope;
     return graphs_->run_forward(std::move(inputs));

@@ -18,8 +18,18 @@ namespace weft::aot {
 
 // --- CheckInputs -----------------------------------------------------------------------------------------
 
+namespace {
+
+ValueList likes_of(const std::vector<CheckInputs::Given>& given) {
+  ValueList likes;
+  for (const CheckInputs::Given& one : given) likes.push_back(one.like);
+  return likes;
+}
+
+}  // namespace
+
 CheckInputs::CheckInputs(std::string graph, std::vector<Given> given, bool is_recorded)
-    : graph_(std::move(graph)), given_(std::move(given)), is_recorded_(is_recorded) {}
+    : graph_(std::move(graph)), given_(std::move(given)), symbols_(likes_of(given_)), is_recorded_(is_recorded) {}
 
 std::string CheckInputs::text() const { return fmt::format("check {} inputs", given_.size()); }
 
@@ -39,6 +49,7 @@ ValueList CheckInputs::run(ValueList inputs, const Rest& rest) const {
   require(inputs.size() == given_.size(), "graph {} was compiled for {} inputs, but got {}", graph_, given_.size(),
           inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) check(i, inputs[i], inputs);
+  symbols_.check(inputs, graph_);
   return rest(std::move(inputs));
 }
 
@@ -173,12 +184,22 @@ std::vector<std::vector<size_t>> by_storage(const ValueList& inputs) {
   return groups;
 }
 
+// Extensions share what their inner tensors share.
+bool share_elements(const Tensor& a, const Tensor& b) {
+  const Extension *left = extension_of(a), *right = extension_of(b);
+  if (!left || !right) return may_share_elements(a, b);
+  for (const Tensor& x : left->inner_tensors())
+    for (const Tensor& y : right->inner_tensors())
+      if (x.defined() && y.defined() && share_elements(x, y)) return true;
+  return false;
+}
+
 // The members of a group that share elements with another one.
 std::vector<size_t> overlapping(const std::vector<size_t>& group, const ValueList& inputs) {
   std::vector<size_t> members;
   for (size_t i : group)
     for (size_t j : group)
-      if (i != j && may_share_elements(inputs[i].tensor_ref(), inputs[j].tensor_ref())) {
+      if (i != j && share_elements(inputs[i].tensor_ref(), inputs[j].tensor_ref())) {
         members.push_back(i);
         break;
       }

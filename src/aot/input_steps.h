@@ -2,8 +2,8 @@
 
 #include "aot/call_steps.h"
 #include "aot/extension_tree.h"
+#include "aot/symbol_checks.h"
 #include "weft/core/callable.h"
-#include "weft/sym/shape_env.h"
 
 // The steps before the graph: what its inputs are made of.
 
@@ -29,6 +29,7 @@ class CheckInputs final : public CallStep {
 
   std::string graph_;
   std::vector<Given> given_;
+  SymbolChecks symbols_;
   bool is_recorded_;  // whether gradients were recorded when it was compiled
 };
 

@@ -130,7 +130,9 @@ void give_histories(const Ref<CustomNode>& node, const std::vector<Tensor>& resu
       rebase_history(result, node);
       continue;
     }
-    if (result.impl()->view) result.impl()->view->creation = ViewCreation::kCustomFunction;
+    if (result.impl()->view)
+      result.impl()->view->creation =
+          results.size() > 1 ? ViewCreation::kMultiOutput : ViewCreation::kCustomFunction;
     set_history(result, node);
   }
 }

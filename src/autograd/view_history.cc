@@ -8,12 +8,27 @@
 
 namespace weft::autograd {
 
+namespace {
+
+constexpr const char* kMultiOutputRefusal =
+    "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+    "views to be modified inplace. You should replace the inplace operation by an out-of-place one.";
+
+// What cannot be made anew by replaying views is lost with a write to the base.
+void refuse_lost_history(const ViewStep& step) {
+  require(step.creation != ViewCreation::kMultiOutput,
+          "The base of a view, or another view of it, has been modified inplace. {}", kMultiOutputRefusal);
+}
+
+}  // namespace
+
 void refresh_view_history(const Tensor& tensor) {
   const Ref<ViewStep>& step = tensor.impl()->view;
   if (!step || !tensor.requires_grad() || !step->base.requires_grad()) return;
   if (step->creation == ViewCreation::kNoGrad) return;  // nobody asked for one
   VariableMeta& meta = variable_meta(tensor);
   if (meta.grad_fn && meta.view_version == tensor.version()) return;
+  if (meta.grad_fn) refuse_lost_history(*step);
   FullStackScope scope;
   EnableGrad enable;
   Tensor fresh = replay_view(step, step->base);
@@ -125,11 +140,7 @@ void check_inplace(const Tensor& self, bool op_requires_grad) {
       return;
     }
     case ViewCreation::kMultiOutput:
-      why =
-          "This view is the output of a function that returns multiple views. Such functions do not allow "
-          "the "
-          "output views to be modified inplace. You should replace the inplace operation by an out-of-place "
-          "one.";
+      why = kMultiOutputRefusal;
       break;
     case ViewCreation::kNoGrad:
       why =

@@ -250,4 +250,10 @@ const Expr* ShapeEnv::expr_of(const SymInt& value) {
   return expr;
 }
 
+std::string ShapeEnv::format_guards() const {
+  std::string text;
+  for (const sym::Guard& guard : guards_) text += (text.empty() ? " - " : "\n - ") + guard.condition->to_string();
+  return text;
+}
+
 }  // namespace weft

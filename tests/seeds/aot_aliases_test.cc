@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "seeds/support/aot.h"
+#include "seeds/support/extensions.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
+#include "weft/autograd/function.h"
 #include "weft/ops/functions.h"
 
 namespace weft {
@@ -196,7 +198,138 @@ TEST(TestAOTAutograd, test_output_aliases_multiple_inputs_get_correct_one) {
       return MadeInputs{{base}, {x.view(-1), x[0]}};
     };
     verify_aot_autograd(f, made, {.test_mutation = true});
+    auto made_of_two = [&] {
+      Tensor base = aot_leaf(testing::TwoTensor::make(ones({2, 2}), ones({2, 2})), grad), x = base.mul(2);
+      return MadeInputs{{base}, {x.view(-1), x[0]}};
+    };
+    verify_aot_autograd(f, made_of_two, {.test_mutation = true});
   }
+}
+
+TEST(TestAOTAutograd, test_output_aliases_intermediate_and_returned_flipped) {
+  auto f = program([](const Tensor& a) {
+    Tensor out = mul(a, 3);
+    return std::tuple{out, out.view(-1)};
+  });
+  verify_aot_autograd(f, {ones({3, 3})}, {.test_mutation = true});
+  GraphModule graph = verify_aot_autograd(f, {aot_leaf(ones({3, 3}))}, {.test_mutation = true});
+  EXPECT_GRAPH(graph, R"(def forward(self, primals_1):
+    mul = torch.ops.aten.mul.Tensor(primals_1, 3);  primals_1 = None
+    view = torch.ops.aten.view.default(mul, [-1])
+    return [mul, view])");
+}
+
+TEST(TestAOTAutograd, test_output_all_alias_types) {
+  auto f = program([](const Tensor& a) {
+    a.transpose_(1, 0);
+    Tensor tmp = a.mul(2);
+    return std::tuple{tmp.squeeze(), tmp.transpose(1, 0), a.unsqueeze(0)};
+  });
+  auto made = [](bool grad) {
+    return [grad] {
+      Tensor leaf = aot_leaf(ones({1, 2, 4}), grad);
+      return MadeInputs{{leaf}, {leaf.clone()}};
+    };
+  };
+  verify_aot_autograd(f, made(false), {.test_mutation = true});
+  GraphModule graph = verify_aot_autograd(f, made(true), {.test_mutation = true});
+  EXPECT_GRAPH(graph, R"(def forward(self, primals_1):
+    view = torch.ops.aten.view.default(primals_1, [1, 2, 4]);  primals_1 = None
+    transpose = torch.ops.aten.transpose.int(view, 1, 0);  view = None
+    mul = torch.ops.aten.mul.Tensor(transpose, 2)
+    squeeze = torch.ops.aten.squeeze.default(mul)
+    transpose_1 = torch.ops.aten.transpose.int(mul, 1, 0)
+    unsqueeze = torch.ops.aten.unsqueeze.default(transpose, 0)
+    return [transpose, squeeze, transpose_1, unsqueeze, mul])");
+}
+
+TEST(TestAOTAutograd, test_view_and_inplace_view) {
+  auto f = program([](const Tensor& a, const Tensor& b) {
+    a.t_();
+    return std::tuple{b.view(b.sizes()), a.view(a.sizes())};
+  });
+  verify_aot_autograd(f, {ones({3, 3}), ones({3, 3})}, {.test_mutation = true});
+  GraphModule graph = verify_aot_autograd(f, {aot_leaf(ones({3, 3})), aot_leaf(ones({3, 3}))}, {.test_mutation = true});
+  EXPECT_GRAPH(graph, R"(def forward(self, primals_1, primals_2):
+    view = torch.ops.aten.view.default(primals_1, [3, 3]);  primals_1 = None
+    t = torch.ops.aten.t.default(view);  view = None
+    view_1 = torch.ops.aten.view.default(primals_2, [3, 3]);  primals_2 = None
+    view_2 = torch.ops.aten.view.default(t, [3, 3])
+    return [t, view_1, view_2])");
+}
+
+TEST(TestAOTAutograd, test_some_outputs_dont_require_grad_view) {
+  auto f = program([](const Tensor& a, const Tensor& b) { return std::tuple{a.detach(), b}; });
+  verify_aot_autograd(f, {aot_leaf(randn({3, 3})), aot_leaf(randn({3, 3}))});
+}
+
+TEST(TestAOTAutograd, test_some_output_requires_grad_input_doesnt) {
+  auto f = program([](const Tensor& a, const Tensor&) {
+    Tensor view = a.view(-1);
+    view.requires_grad_(true);
+    return view;
+  });
+  verify_aot_autograd(f, {randn({3, 3}), aot_leaf(randn({3, 3}))});
+}
+
+struct HalfGradient : autograd::Function<HalfGradient> {
+  static Tensor forward(autograd::FunctionContext&, const Tensor& x) { return x; }
+  static std::vector<Tensor> backward(autograd::FunctionContext&, const std::vector<Tensor>& grads) {
+    return {grads[0] * 0.5};
+  }
+};
+
+TEST(TestAOTAutograd, test_input_output_aliase_custom_autograd_function) {
+  auto f = program([](const Tensor& x) { return HalfGradient::apply(x); });
+  verify_aot_autograd(f, {aot_leaf(ones({2, 2}))});
+}
+
+// --- several views of one call ---------------------------------------------------------------------------
+
+std::string history_of(const Tensor& tensor) { return autograd::grad_fn(tensor)->name(); }
+
+TEST(TestAOTAutograd, test_output_aliases_input_multi_output_view) {
+  auto rows = [](const Tensor& a) { return a.unbind(0); };
+  Tensor x = aot_leaf(ones({3, 3})), x2 = aot_leaf(ones({3, 3}));
+  std::vector<Tensor> expected = rows(x), out = from_value<std::vector<Tensor>>(aot_function(rows).call({x2}));
+  ASSERT_EQ(out.size(), 3u);
+  for (const Tensor& row : out) EXPECT_NE(history_of(row).find("CompiledFunctionBackward"), std::string::npos);
+  (expected[0] + expected[1] + expected[2]).sum().backward();
+  (out[0] + out[1] + out[2]).sum().backward();
+  testing::expect_equal(x2.grad(), x.grad());
+
+  auto rows_and_view = [](const Tensor& a) {
+    std::vector<Tensor> all = a.unbind(0);
+    all.push_back(a.view(a.sizes()));
+    return all;
+  };
+  Tensor leaf = aot_leaf(ones({3, 3})), leaf2 = aot_leaf(ones({3, 3}));
+  Tensor input = leaf.clone(), input2 = leaf2.clone();
+  std::vector<Tensor> wanted = rows_and_view(input), got = from_value<std::vector<Tensor>>(aot_function(rows_and_view).call({input2}));
+  for (size_t i = 0; i < 3; ++i) EXPECT_NE(history_of(got[i]).find("UnbindBackward"), std::string::npos);
+  wanted.back().mul_(2);
+  got.back().mul_(2);
+  input.view(-1).mul_(3);
+  input2.view(-1).mul_(3);
+  (input + wanted.back()).sum().backward();
+  (input2 + got.back()).sum().backward();
+  testing::expect_equal(leaf2.grad(), leaf.grad());
+}
+
+TEST(TestAOTAutograd, test_output_aliases_input_multi_output_view_should_raise_autograd_error) {
+  auto rows = [](const Tensor& a) { return a.unbind(0); };
+  AotFunction compiled = aot_function(rows);
+  auto input = [] { return aot_leaf(ones({3, 3})).clone(); };
+  Tensor x1 = input(), x2 = input(), x3 = input();
+  auto out1 = from_value<std::vector<Tensor>>(compiled.call({x1}));
+  auto out2 = from_value<std::vector<Tensor>>(compiled.call({x2}));
+  auto out3 = from_value<std::vector<Tensor>>(compiled.call({x3}));
+  constexpr const char* kWords = "Such functions do not allow the output views";
+  EXPECT_ERROR(out1[0].mul_(2), kWords);
+  x2.mul_(2);
+  EXPECT_ERROR(autograd::grad_fn(out2[0]), kWords);
+  out3[0].detach().mul_(2);
+  EXPECT_ERROR(autograd::grad_fn(out3[0]), kWords);
 }
 
 }  // namespace

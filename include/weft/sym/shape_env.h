@@ -127,6 +127,8 @@ class ShapeEnv : public RefCounted {
   // Conditions on inputs, and those that only a run can answer: about data, or deferred.
   std::span<const sym::Guard> guards() const { return guards_; }
   std::span<const sym::Guard> runtime_asserts() const { return runtime_asserts_; }
+  // A line for each guard, " - Eq(s1, 20)".
+  std::string format_guards() const;
   // The substitutions found from equalities, in the order of their symbols.
   std::vector<std::pair<const sym::Expr*, const sym::Expr*>> replacements() const;
   // From now on a condition on inputs for which `is_deferred` is true becomes a run-time assertion, not a

@@ -9,6 +9,7 @@
 
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
+#include "weft/ops/extension.h"
 #include "weft/ops/functions.h"
 
 namespace weft::testing {
@@ -62,12 +63,25 @@ Run run(const ValueFunction& f, const MadeInputs& made) {
   return all;
 }
 
+// Tensors with data that a tensor is made of.
+std::vector<Tensor> parts_of(const Tensor& tensor) {
+  const Extension* extension = extension_of(tensor);
+  if (!extension) return {tensor};
+  std::vector<Tensor> parts;
+  for (const Tensor& inner : extension->inner_tensors())
+    for (const Tensor& part : parts_of(inner)) parts.push_back(part);
+  return parts;
+}
+
 void expect_same(const Tensor& eager, const Tensor& compiled, const std::string& what) {
   ASSERT_EQ(eager.defined(), compiled.defined()) << what;
   if (!eager.defined()) return;
   EXPECT_EQ(eager.dtype(), compiled.dtype()) << what;
   NoGrad no_grad;
-  EXPECT_TRUE(close(compiled, eager, 1e-5, 1e-5)) << what << "\n" << eager.to_string() << "\n" << compiled.to_string();
+  const std::vector<Tensor> ours = parts_of(eager), theirs = parts_of(compiled);
+  ASSERT_EQ(ours.size(), theirs.size()) << what;
+  for (size_t i = 0; i < ours.size(); ++i)
+    EXPECT_TRUE(close(theirs[i], ours[i], 1e-5, 1e-5)) << what << "\n" << ours[i].to_string() << "\n" << theirs[i].to_string();
 }
 
 bool share_memory(const Value& a, const Value& b) {
@@ -131,6 +145,8 @@ void verify_once(const ValueFunction& f, const ValueFunction& compiled_function,
 }
 
 }  // namespace
+
+void expect_same_parts(const Tensor& got, const Tensor& wanted) { expect_same(wanted, got, "parts"); }
 
 GraphModule verify_compiled(const ValueFunction& eager, const CompileFunction& compile,
                             const std::function<MadeInputs()>& maker, const VerifyAot& options) {

@@ -37,6 +37,9 @@ using CompileFunction = std::function<ValueFunction(const AotOptions&)>;
 GraphModule verify_compiled(const ValueFunction& eager, const CompileFunction& compile,
                             const std::function<MadeInputs()>& maker, const VerifyAot& options);
 
+// The tensors that two extensions, or tensors, are made of are equal.
+void expect_same_parts(const Tensor& got, const Tensor& wanted);
+
 // The code of a graph without space around it.
 std::string code_of(const GraphModule& module);
 // The same with the numbers of names given anew in the order of the statements, and runs of `detach` as one:
@@ -69,7 +72,7 @@ std::string returned_expressions(const std::string& code);
 // Compares the code of a graph with the text of a row, up to numbers of names.
 #define EXPECT_GRAPH(module, text) \
   EXPECT_EQ(::weft::testing::canonical(::weft::testing::code_of(module)), ::weft::testing::canonical(text))
-// The same for rows whose functionalisation replays views more often than weft's does.
+// The same for rows whose functionalisation replays views at other times than weft's does.
 #define EXPECT_SAME_RESULTS(module, text)                                                    \
   EXPECT_EQ(::weft::testing::returned_expressions(::weft::testing::code_of(module)), \
             ::weft::testing::returned_expressions(text))
