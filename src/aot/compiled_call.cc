@@ -167,6 +167,9 @@ class CompiledFunction final : public autograd::CustomFunction {
   }
 
   std::vector<Tensor> backward(autograd::FunctionContext& context, const std::vector<Tensor>& grads) override {
+    require(!is_grad_enabled() || !graphs_->traced().backward_writes_differentiable_input,
+            "aot_autograd does not support input mutations with requires_grad in backward for create_graph=True: "
+            "write under NoGrad to a clone");
     require(!is_grad_enabled(),
             "a compiled function cannot be differentiated twice: its backward is a graph that keeps no history "
             "(create_graph = true). Differentiate the function itself, or compile its gradient");

@@ -62,10 +62,10 @@ class Cut {
       for (Node* input : node->inputs()) pending.push_back(input);
     }
   }
-  // What depends on a tangent, and what is returned as a gradient.
+  // What depends on a tangent, what the backward writes, and what is returned as a gradient.
   void find_backward(const JointParts& parts) {
     for (Node* node : nodes_) {
-      bool depends = is_tangent(*node);
+      bool depends = is_tangent(*node) || is_marked_backward(*node);
       for (Node* input : node->inputs()) depends |= backward_.contains(input);
       if (depends && node->kind() != NodeKind::kOutput) backward_.insert(node);
     }

@@ -43,6 +43,8 @@ void mark_side(Node& node, bool is_backward) {
   node.meta().extra.set(std::string(kSide), is_backward ? "backward" : "forward");
 }
 
+bool is_marked_backward(const Node& node) { return side_of(node) == "backward"; }
+
 bool is_tangent(const Node& node) {
   return node.kind() == NodeKind::kPlaceholder && node.name().starts_with("tangents");
 }

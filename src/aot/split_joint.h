@@ -39,5 +39,6 @@ Partition split_joint(const GraphModule& joint, const JointParts& parts, SavedVa
 
 // Marks a node that writes to an input as part of the forward or of the backward: both may have what it needs.
 void mark_side(Node& node, bool is_backward);
+bool is_marked_backward(const Node& node);
 
 }  // namespace weft::aot

@@ -37,7 +37,7 @@ class CallTracer {
       outputs = graph_outputs(tree_leaves(f(seen_)));
     }
     outputs = finished(outputs);
-    write_in_graph();
+    write_in_graph(outputs);
     traced_.outputs = trees_of(outputs);
     recorder_.graph().output(recorder_.as_nodes(Value::tuple(flatten(traced_.outputs, outputs))));
     return finish();
@@ -52,10 +52,13 @@ class CallTracer {
       func::FunctionalizeScope functional(func::FunctionalPosition::kLower);
       make_fresh();
       outputs = graph_outputs(tree_leaves(f(seen_)));
+      const std::vector<func::FunctionalChanges> before = changes_of_inputs();
       gradients = gradients_of(outputs);
+      note_backward_writes(before);
     }
     outputs = finished(outputs);
-    write_in_graph();
+    write_in_graph(outputs);
+    write_in_backward();
     gradients = finished(gradients);
     traced_.outputs = trees_of(outputs);
     traced_.gradients = trees_of(gradients);
@@ -196,6 +199,41 @@ class CallTracer {
   }
   static bool requires_grad(const Value& value) { return value.is_tensor() && value.tensor_ref().requires_grad(); }
 
+  // --- writes of the backward
+
+  std::vector<func::FunctionalChanges> changes_of_inputs() const {
+    std::vector<func::FunctionalChanges> all;
+    for (const Value& input : seen_)
+      all.push_back(input.is_tensor() && input.tensor_ref().defined() ? changes_of(input.tensor_ref())
+                                                                      : func::FunctionalChanges());
+    return all;
+  }
+  void note_backward_writes(const std::vector<func::FunctionalChanges>& before) {
+    for (const Tensor& tangent : tangents_)
+      if (tangent.defined() && (changes_of(tangent).writes > 0 || changes_of(tangent).metadata))
+        fail("Found an input to the backward that was mutated during the backward pass: a gradient that a function "
+             "is given is not its own. Write to a clone of it");
+    const std::vector<func::FunctionalChanges> after = changes_of_inputs();
+    for (size_t i = 0; i < after.size(); ++i) {
+      require(after[i].metadata == before[i].metadata,
+              "Found an input that had its metadata mutated in the backward pass: input {} got other sizes or "
+              "strides. Let the backward change a view of it",
+              i);
+      if (after[i].writes == before[i].writes) continue;
+      if (description_.inputs[i].is_changed())
+        unsupported("input {} is written to by the forward and by the backward; write to a clone in one of them", i);
+      backward_writes_.push_back(i);
+      traced_.backward_writes_differentiable_input |= description_.inputs[i].requires_grad;
+    }
+  }
+  void write_in_backward() {
+    RecorderScope recording(recorder_, recorder_.position());
+    MaskScope below(layer::at_and_below(layer::kRecorderLower));
+    NoGrad no_grad;
+    for (size_t i : backward_writes_)
+      write_input(placeholders_[i].tensor_ref(), seen_[i].tensor_ref(), /*is_backward=*/true);
+  }
+
   // The values below the functional tensors; what follows from them is still recorded.
   ValueList finished(const ValueList& functional) {
     RecorderScope recording(recorder_, recorder_.position());
@@ -204,16 +242,26 @@ class CallTracer {
     return values;
   }
 
-  // Writes that stay in the graph, at its end.
-  void write_in_graph() {
+  // Writes that stay in the graph, at its end. An input that is an output, too, is one after it was written.
+  void write_in_graph(ValueList& outputs) {
     RecorderScope recording(recorder_, recorder_.position());
     MaskScope below(layer::at_and_below(layer::kRecorderLower));
     NoGrad no_grad;
-    for (size_t i = 0; i < given_.size(); ++i)
-      if (description_.inputs[i].write_back == WriteBack::kInGraph)
-        write_input(placeholders_[i].tensor_ref(), seen_[i].tensor_ref());
+    for (size_t i = 0; i < given_.size(); ++i) {
+      const InputUse& use = description_.inputs[i];
+      if (use.write_back != WriteBack::kInGraph) continue;
+      if (use.replaces_storage || use.resizes_storage)
+        unsupported("input {} takes other memory in the program (set_, resize_storage_bytes_), which no graph does yet", i);
+      write_input(placeholders_[i].tensor_ref(), seen_[i].tensor_ref(), /*is_backward=*/false);
+    }
+    for (size_t i = 0; i < description_.outputs.size(); ++i) {
+      const OutputOrigin& origin = description_.outputs[i];
+      if (origin.kind == OutputOrigin::Kind::kInput &&
+          description_.inputs[origin.source].write_back == WriteBack::kInGraph)
+        outputs[description_.written_back.size() + i] = placeholders_[origin.source];
+    }
   }
-  void write_input(const Tensor& placeholder, const Tensor& seen);
+  void write_input(const Tensor& placeholder, const Tensor& seen, bool is_backward);
 
   const CallDescription& description_;
   MakeGraphOptions options_;
@@ -222,19 +270,20 @@ class CallTracer {
   ValueList given_;  // functional, one for each input: what gradients are asked for
   ValueList seen_;   // what the program is given
   std::vector<Tensor> tangents_;  // by graph output; undefined where it takes none
+  std::vector<size_t> backward_writes_;  // inputs
   TracedCall traced_;
   int next_ = 0;
 };
 
-void CallTracer::write_input(const Tensor& placeholder, const Tensor& seen) {
+void CallTracer::write_input(const Tensor& placeholder, const Tensor& seen, bool is_backward) {
   if (const Extension* whole = extension_of(placeholder)) {
     const std::vector<Tensor> targets = whole->inner_tensors(), values = extension_of(seen)->inner_tensors();
     for (size_t i = 0; i < targets.size(); ++i)
-      if (targets[i].defined()) write_input(targets[i], values[i]);
+      if (targets[i].defined()) write_input(targets[i], values[i], is_backward);
     return;
   }
   copy_(placeholder, func::from_functional(seen));
-  mark_side(*recorder_.graph().back(), /*is_backward=*/false);
+  mark_side(*recorder_.graph().back(), is_backward);
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ struct TracedCall {
   // How the graph's placeholders and outputs make up the inputs, the graph outputs of the description, and the
   // gradients.
   std::vector<ExtensionTree> inputs, outputs, tangents, gradients;
+  // The backward writes to an input whose gradient is wanted.
+  bool backward_writes_differentiable_input = false;
 };
 
 // A FakeMode must be open; `inputs` are those that were described. Placeholders arg0_1, arg1_1, ...; the output is

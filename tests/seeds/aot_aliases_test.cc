@@ -332,5 +332,44 @@ TEST(TestAOTAutograd, test_output_aliases_input_multi_output_view_should_raise_a
   EXPECT_ERROR(autograd::grad_fn(out3[0]), kWords);
 }
 
+// --- view metadata ---------------------------------------------------------------------------------------
+
+// A compiler whose graphs give tensors that do not know what they are views of.
+aot::Compiler hiding_views(std::vector<size_t> outputs) {
+  return [outputs](GraphModule& graph, const ValueList&) -> aot::CompiledGraph {
+    return ValueFunction([graph, outputs](Args args) {
+      ValueList all = graph.call(args).elements();
+      for (size_t i : outputs) all[i] = autograd::shallow_copy(all[i].tensor_ref());
+      return Value::list(all);
+    });
+  };
+}
+
+TEST(TestAOTAutograd, test_output_aliases_input_view_meta_replay) {
+  Tensor out = aot_function([](const Tensor& a) { return a.view(-1); }, {.forward_compiler = hiding_views({0})})(
+      aot_leaf(ones({2, 2})));
+  EXPECT_EQ(history_of(out), "ViewBackward0");
+}
+
+TEST(TestAOTAutograd, test_output_aliases_intermediate_view_meta_replay) {
+  auto f = [](const Tensor& a) {
+    Tensor b = a.clone();
+    return std::tuple{b.view(-1), b.view(-1)};
+  };
+  const Value out = aot_function(f, {.forward_compiler = hiding_views({0, 1})}).call({aot_leaf(ones({2, 2}))});
+  EXPECT_EQ(history_of(out.elements()[0].to_tensor()), "ViewBackward0");
+  EXPECT_EQ(history_of(out.elements()[1].to_tensor()), "ViewBackward0");
+}
+
+TEST(TestAOTAutograd, test_output_aliases_output_view_meta_replay) {
+  auto f = [](const Tensor& a) {
+    Tensor b = a.add(10);
+    return std::tuple{b, b.view(-1)};
+  };
+  const Value out = aot_function(f, {.forward_compiler = hiding_views({1})}).call({aot_leaf(ones({2, 2}))});
+  EXPECT_EQ(out.elements()[0].to_tensor().storage(), out.elements()[1].to_tensor().storage());
+  EXPECT_EQ(history_of(out.elements()[1].to_tensor()), "ViewBackward0");
+}
+
 }  // namespace
 }  // namespace weft
