@@ -72,18 +72,21 @@ bool is_symbolic(const ViewStep& last) {
   for (const ViewStep* step = &last; step; step = step->previous.get())
     for (const Value& argument : step->args) {
       if (argument.kind() == Value::Kind::kSymInt) return true;
-      if (argument.is_sequence() &&
-          std::ranges::any_of(argument.elements(), [](const Value& v) { return v.kind() == Value::Kind::kSymInt; }))
+      if (argument.is_sequence() && std::ranges::any_of(argument.elements(), [](const Value& v) {
+            return v.kind() == Value::Kind::kSymInt;
+          }))
         return true;
     }
   return false;
 }
 
-// The view of `source` that the call gave. Steps over symbols are of other sizes than this call's: the graph's
-// own output has the right ones.
-Tensor replayed(const OutputOrigin& origin, const Tensor& source, const Value& given) {
-  GradModeScope recording(is_grad_enabled() && origin.requires_grad);
-  if (!origin.steps) return origin.requires_grad ? alias(source) : detach(source);
+// The view of `source` that the call gave. Steps over symbols are of other sizes than this call's: the
+// graph's own output has the right ones.
+Tensor replayed(const OutputOrigin& origin, const Tensor& base, const Value& given) {
+  GradModeScope recording(is_grad_enabled() && !origin.is_silent_view);
+  const bool detaches = base.requires_grad() && !origin.requires_grad;
+  const Tensor source = detaches ? detach(base) : base;
+  if (!origin.steps) return detaches ? source : alias(source);
   if (!is_symbolic(*origin.steps)) return replay_view(origin.steps, source);
   const Tensor& like = given.tensor_ref();
   return as_strided(source, like.sizes(), like.strides(), like.storage_offset());
@@ -108,6 +111,9 @@ std::string RegenerateOutputs::text() const {
 ValueList RegenerateOutputs::run(ValueList inputs, const Rest& rest) const {
   ValueList outputs = rest(inputs);
   const size_t first = description_.written_back.size(), bases = first + description_.outputs.size();
+  for (size_t i = 0; i < description_.outputs.size(); ++i)
+    if (description_.outputs[i].is_silent_leaf() && is_grad_enabled())
+      outputs[first + i].tensor_ref().set_requires_grad();
   // An output that others are views of is never made anew itself, or is so from an input.
   for (Kind kind : {Kind::kInput, Kind::kViewOfInput, Kind::kViewOfBase, Kind::kViewOfOutput})
     for (size_t i = 0; i < description_.outputs.size(); ++i) {
@@ -115,8 +121,10 @@ ValueList RegenerateOutputs::run(ValueList inputs, const Rest& rest) const {
       if (origin.kind != kind) continue;
       Value& output = outputs[first + i];
       if (kind == Kind::kInput) output = inputs[origin.source];
-      else if (kind == Kind::kViewOfInput) output = view_of(origin, inputs[origin.source].tensor_ref(), output);
-      else if (kind == Kind::kViewOfBase) output = view_of(origin, outputs[bases + origin.source].tensor_ref(), output);
+      else if (kind == Kind::kViewOfInput)
+        output = view_of(origin, inputs[origin.source].tensor_ref(), output);
+      else if (kind == Kind::kViewOfBase)
+        output = view_of(origin, outputs[bases + origin.source].tensor_ref(), output);
       else output = view_of(origin, outputs[first + origin.source].tensor_ref(), output);
     }
   return outputs;
@@ -132,12 +140,15 @@ std::string ChangeMetadata::text() const {
 }
 
 ValueList ChangeMetadata::run(ValueList inputs, const Rest& rest) const {
+  for (size_t input : description_.written_back)
+    if (description_.inputs[input].changes_metadata) count_change(inputs[input].tensor_ref());
   ValueList outputs = rest(inputs);
   const size_t written = description_.written_back.size();
   for (size_t i = 0; i < written; ++i) {
     const InputUse& use = description_.inputs[description_.written_back[i]];
     if (!use.changes_metadata) continue;
-    change_geometry(inputs[description_.written_back[i]].tensor_ref(), use.steps, use.is_leaf && use.requires_grad);
+    change_geometry(inputs[description_.written_back[i]].tensor_ref(), use.steps,
+                    use.is_leaf && use.requires_grad);
   }
   const auto begin = outputs.begin() + static_cast<ptrdiff_t>(written);
   return ValueList(begin, begin + static_cast<ptrdiff_t>(description_.outputs.size()));

@@ -43,8 +43,8 @@ class CopyBack final : public CallStep {
   const CallDescription& description_;
 };
 
-// Then: outputs that are inputs, or views of inputs, of bases and of other outputs, are made anew, so that they
-// share memory and history with them.
+// Then: outputs that are inputs, or views of inputs, of bases and of other outputs, are made anew, so that
+// they share memory and history with them.
 class RegenerateOutputs final : public CallStep {
  public:
   explicit RegenerateOutputs(const CallDescription& description) : description_(description) {}

@@ -41,13 +41,15 @@ ValueList fakes_of(const ValueList& leaves, const FakeMode& fake) {
     if (is_real_tensor(leaves[i]))
       fakes.emplace_back(fake.fake_of(leaves[i].tensor_ref(), FakeRequest(name).without_base()));
     else if (leaves[i].kind() == Value::Kind::kInt && fake.options().shape_env)
-      fakes.emplace_back(fake.options().shape_env->create_value(leaves[i].to_int(), sym::Source(name), sym::DimPolicy::kDuck));
+      fakes.emplace_back(fake.options().shape_env->create_value(leaves[i].to_int(), sym::Source(name),
+                                                                sym::DimPolicy::kDuck));
     else fakes.push_back(leaves[i]);
   }
   return fakes;
 }
 
-std::vector<CheckInputs::Given> given_inputs(const ValueList& examples, const ValueList& fakes, bool drops_duplicates) {
+std::vector<CheckInputs::Given> given_inputs(const ValueList& examples, const ValueList& fakes,
+                                             bool drops_duplicates) {
   std::vector<CheckInputs::Given> all;
   std::map<const TensorImpl*, size_t> first;
   for (size_t i = 0; i < fakes.size(); ++i) {
@@ -80,7 +82,8 @@ CompiledCall::CompiledCall(const ValueFunction& f, const ValueList& examples, co
   ValueList given = examples, inputs = fakes_of(given, *fake);
   CallDescription description = describe_call(function, inputs, describe);
   std::unique_ptr<DropDuplicates> duplicates = DropDuplicates::needed_for(given, description);
-  steps_.add(std::make_unique<CheckInputs>(name, given_inputs(given, inputs, duplicates != nullptr), is_grad_enabled()));
+  steps_.add(std::make_unique<CheckInputs>(name, given_inputs(given, inputs, duplicates != nullptr),
+                                           is_grad_enabled()));
   if (duplicates) {
     function = duplicates->over_the_rest(std::move(function));
     given = duplicates->without_duplicates(given);
@@ -103,7 +106,8 @@ CompiledCall::CompiledCall(const ValueFunction& f, const ValueList& examples, co
 void CompiledCall::add_output_steps() {
   const CallDescription& description = graphs_->description();
   auto any_input = [&](auto member) {
-    return std::ranges::any_of(description.written_back, [&](size_t i) { return description.inputs[i].*member; });
+    return std::ranges::any_of(description.written_back,
+                               [&](size_t i) { return description.inputs[i].*member; });
   };
   steps_.add(std::make_unique<ChangeMetadata>(description));
   if (std::ranges::any_of(description.outputs, &OutputOrigin::is_regenerated))

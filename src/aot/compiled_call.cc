@@ -84,7 +84,8 @@ bool CompiledGraphs::depends(size_t input, const std::vector<bool>& tangents) co
 }
 
 ValueList CompiledGraphs::run_forward(ValueList inputs) const {
-  const size_t own = count_leaves(traced_.outputs), saved = partition_.num_saved_tensors + partition_.num_saved_symbols;
+  const size_t own = count_leaves(traced_.outputs),
+               saved = partition_.num_saved_tensors + partition_.num_saved_symbols;
   ValueList outputs = forward_(flatten(traced_.inputs, std::move(inputs)), own + saved, "forward");
   if (std::ranges::all_of(traced_.outputs, &ExtensionTree::is_leaf)) return outputs;
   const auto middle = outputs.begin() + static_cast<ptrdiff_t>(own);
@@ -103,7 +104,8 @@ ValueList CompiledGraphs::run_backward(ValueList inputs) const {
     }
     compiled = &backward_;
   }
-  return unflatten(traced_.gradients, (*compiled)(std::move(inputs), count_leaves(traced_.gradients), "backward"));
+  return unflatten(traced_.gradients,
+                   (*compiled)(std::move(inputs), count_leaves(traced_.gradients), "backward"));
 }
 
 namespace {
@@ -156,7 +158,8 @@ class CompiledFunction final : public autograd::CustomFunction {
   std::vector<Tensor> take_tensors(ValueList inputs) { return inputs_.take(std::move(inputs)); }
   ValueList outputs_with(const std::vector<Tensor>& results) const { return outputs_.with(results); }
 
-  std::vector<Tensor> forward(autograd::FunctionContext& context, const std::vector<Tensor>& tensors) override {
+  std::vector<Tensor> forward(autograd::FunctionContext& context,
+                              const std::vector<Tensor>& tensors) override {
     ValueList outputs;
     {
       GraphScope scope;
@@ -166,13 +169,16 @@ class CompiledFunction final : public autograd::CustomFunction {
     return results(context, std::move(outputs));
   }
 
-  std::vector<Tensor> backward(autograd::FunctionContext& context, const std::vector<Tensor>& grads) override {
-    require(!is_grad_enabled() || !graphs_->traced().backward_writes_differentiable_input,
-            "aot_autograd does not support input mutations with requires_grad in backward for create_graph=True: "
-            "write under NoGrad to a clone");
-    require(!is_grad_enabled(),
-            "a compiled function cannot be differentiated twice: its backward is a graph that keeps no history "
-            "(create_graph = true). Differentiate the function itself, or compile its gradient");
+  std::vector<Tensor> backward(autograd::FunctionContext& context,
+                               const std::vector<Tensor>& grads) override {
+    require(
+        !is_grad_enabled() || !graphs_->traced().backward_writes_differentiable_input,
+        "aot_autograd does not support input mutations with requires_grad in backward for create_graph=True: "
+        "write under NoGrad to a clone");
+    require(
+        !is_grad_enabled(),
+        "a compiled function cannot be differentiated twice: its backward is a graph that keeps no history "
+        "(create_graph = true). Differentiate the function itself, or compile its gradient");
     ValueList inputs;
     const Value symbols = context.saved_data.at("symbols");
     for (const Value& symbol : symbols.elements()) inputs.push_back(symbol);
@@ -199,7 +205,8 @@ class CompiledFunction final : public autograd::CustomFunction {
     std::vector<Tensor> tensors;
     for (size_t i = own; i < symbols; ++i) tensors.push_back(outputs[i].to_tensor());
     context.save_for_backward(std::move(tensors));
-    context.saved_data.set("symbols", Value::list(ValueList(outputs.begin() + static_cast<ptrdiff_t>(symbols), outputs.end())));
+    context.saved_data.set(
+        "symbols", Value::list(ValueList(outputs.begin() + static_cast<ptrdiff_t>(symbols), outputs.end())));
     outputs.resize(own);
   }
 
@@ -235,7 +242,8 @@ class CompiledFunction final : public autograd::CustomFunction {
       if (!outputs_.is_tensor[i]) continue;
       const Tensor& grad = grads[next++];
       if (!description.has_tangent(i)) continue;
-      add_tangent(graphs_->traced().tangents[is_given.size()], grad.defined() ? grad : zeros_for(likes_[i].to_tensor()), inputs);
+      add_tangent(graphs_->traced().tangents[is_given.size()],
+                  grad.defined() ? grad : zeros_for(likes_[i].to_tensor()), inputs);
       is_given.push_back(grad.defined());
     }
     return is_given;
@@ -246,11 +254,13 @@ class CompiledFunction final : public autograd::CustomFunction {
   }
   // The graph was traced for dense tangents that are what the outputs are.
   static void add_tangent(const ExtensionTree& tree, const Tensor& grad, ValueList& inputs) {
-    require(tree.fits(grad),
-            "The grad inputs should be same tensor subclass type as forward output: weft incorrectly attempted to "
-            "compile the backward with incorrect subclass metadata. The backward graph was made for {}, but the "
-            "gradient that came is {}",
-            tree.to_string(), ExtensionTree::of(grad).to_string());
+    require(
+        tree.fits(grad),
+        "The grad inputs should be same tensor subclass type as forward output: weft incorrectly attempted "
+        "to "
+        "compile the backward with incorrect subclass metadata. The backward graph was made for {}, but the "
+        "gradient that came is {}",
+        tree.to_string(), ExtensionTree::of(grad).to_string());
     const size_t first = inputs.size();
     tree.flatten(grad, inputs);
     for (size_t i = first; i < inputs.size(); ++i) inputs[i] = contiguous(inputs[i].tensor_ref());
@@ -265,8 +275,10 @@ class CompiledFunction final : public autograd::CustomFunction {
 
 std::string RunGraphs::text() const {
   if (!graphs_->is_training()) return fmt::format("run the inference graph {}", graphs_->name());
-  return fmt::format("run the forward graph {}, and its backward where gradients are asked for: {} tensors and {} sizes saved",
-                     graphs_->name(), graphs_->partition().num_saved_tensors, graphs_->partition().num_saved_symbols);
+  return fmt::format(
+      "run the forward graph {}, and its backward where gradients are asked for: {} tensors and {} sizes "
+      "saved",
+      graphs_->name(), graphs_->partition().num_saved_tensors, graphs_->partition().num_saved_symbols);
 }
 
 namespace {

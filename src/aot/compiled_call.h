@@ -14,10 +14,12 @@ namespace weft::aot {
 // The graphs of a call as somebody compiled them; the backward is compiled when it is first needed.
 class CompiledGraphs {
  public:
-  CompiledGraphs(CallDescription description, std::string name) : description_(std::move(description)), name_(std::move(name)) {}
+  CompiledGraphs(CallDescription description, std::string name)
+      : description_(std::move(description)), name_(std::move(name)) {}
 
   void set_inference(TracedCall traced, const Compiler& compiler);
-  void set_training(TracedCall joint, const Partitioner& partitioner, const Compiler& forward, Compiler backward);
+  void set_training(TracedCall joint, const Partitioner& partitioner, const Compiler& forward,
+                    Compiler backward);
 
   const CallDescription& description() const { return description_; }
   bool is_training() const { return static_cast<bool>(backward_compiler_); }
@@ -36,7 +38,7 @@ class CompiledGraphs {
   void note_dependences();
 
   CallDescription description_;
-  std::string name_;  // "0"
+  std::string name_;   // "0"
   TracedCall traced_;  // of a training graph without its module
   GraphModule inference_;
   Partition partition_;

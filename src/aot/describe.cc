@@ -40,11 +40,16 @@ WriteBack write_back_of(const InputUse& use, bool keep_input_mutations) {
 void refuse_changes_of_extension(const InputUse& use, const Tensor& given) {
   const std::string name = extension_of(given)->type_name();
   if (use.changes_metadata)
-    unsupported("Metadata mutations are currently not allowed on tensor subclasses: the program changes the sizes or "
-                "strides of a {} among its inputs; let it change a view of it", name);
+    unsupported(
+        "Metadata mutations are currently not allowed on tensor subclasses: the program changes the sizes or "
+        "strides of a {} among its inputs; let it change a view of it",
+        name);
   if (use.is_written && !given.is_contiguous())
-    unsupported("Mutations on non-contiguous inputs are currently not allowed on tensor subclasses: the program writes "
-                "to a {} among its inputs whose elements are not dense; write to a clone", name);
+    unsupported(
+        "Mutations on non-contiguous inputs are currently not allowed on tensor subclasses: the program "
+        "writes "
+        "to a {} among its inputs whose elements are not dense; write to a clone",
+        name);
 }
 
 InputUse use_of(const Value& given, const Value& after, const DescribeOptions& options) {
@@ -59,8 +64,8 @@ InputUse use_of(const Value& given, const Value& after, const DescribeOptions& o
   use.is_written = changes.has_data_mutation();
   use.changes_metadata = changes.has_metadata_mutation();
   use.replaces_storage = changes.was_storage_changed();
-  use.resizes_storage = changes.was_storage_resized() &&
-                        !known(changes.storage_bytes == changes.storage_bytes_before);
+  use.resizes_storage =
+      changes.was_storage_resized() && !known(changes.storage_bytes == changes.storage_bytes_before);
   use.is_hidden_from_autograd = changes.are_all_mutations_hidden_from_autograd();
   use.is_under_no_grad = changes.are_all_mutations_under_no_grad_or_inference_mode();
   if (const FunctionalBox* box = functional_box_of(now); box && use.changes_metadata) use.steps = box->steps;
@@ -108,6 +113,7 @@ class Outputs {
     const Tensor& tensor = output.tensor_ref();
     OutputOrigin found = source_of(tensor);
     found.requires_grad = tensor.requires_grad();
+    found.is_silent_view = tensor.impl()->view && tensor.impl()->view->creation == ViewCreation::kNoGrad;
     found.like = shape_like(tensor);
     return found;
   }
@@ -130,8 +136,8 @@ class Outputs {
     return {Kind::kViewOfInput, input, box ? box->steps : without_base(tensor.impl()->view)};
   }
 
-  // A view of an intermediate. Alone it may pass for a value; several views, or a view and its base, must share
-  // one history.
+  // A view of an intermediate. Alone it may pass for a value; several views, or a view and its base, must
+  // share one history.
   OutputOrigin source_among_values(const Tensor& tensor) {
     const Storage* shared = tensor.storage().get();
     if (single_[shared] + several_[shared] == 1 || single_[shared] == 0) return {Kind::kFresh};
@@ -141,8 +147,7 @@ class Outputs {
     for (size_t i = 0; i < outputs_.size(); ++i)
       if (is_defined(outputs_[i]) && outputs_[i].tensor_ref().is_same(base))
         return {Kind::kViewOfOutput, i, steps};
-    const auto known =
-        std::ranges::find_if(bases_, [&](const Tensor& other) { return other.is_same(base); });
+    const auto known = std::ranges::find_if(bases_, [&](const Tensor& other) { return other.is_same(base); });
     const auto index = static_cast<size_t>(known - bases_.begin());
     if (known == bases_.end()) bases_.push_back(base);
     return {Kind::kViewOfBase, index, steps};
@@ -175,12 +180,15 @@ class Outputs {
 
   static bool same_geometry(const Tensor& a, const Tensor& b) {
     return a.dtype() == b.dtype() && a.dim() == b.dim() &&
-           std::ranges::equal(a.sizes(), b.sizes(), [](const SymInt& x, const SymInt& y) { return x.same_as(y); }) &&
-           same_strides(a.strides(), b.strides(), a.sizes()) && a.storage_offset().same_as(b.storage_offset());
+           std::ranges::equal(a.sizes(), b.sizes(),
+                              [](const SymInt& x, const SymInt& y) { return x.same_as(y); }) &&
+           same_strides(a.strides(), b.strides(), a.sizes()) &&
+           a.storage_offset().same_as(b.storage_offset());
   }
 
   const ValueList &inputs_, &outputs_;
-  std::map<const Storage*, int> single_, several_;  // how many outputs look at a memory, by how they were made
+  std::map<const Storage*, int> single_,
+      several_;  // how many outputs look at a memory, by how they were made
   std::vector<Tensor> bases_;
 };
 
@@ -214,9 +222,8 @@ CallDescription describe_call(const ValueFunction& f, const ValueList& inputs,
   Outputs outputs(given.values(), returned.leaves);
   description.outputs = outputs.origins();
   description.bases = outputs.bases();
-  const bool gives_gradient =
-      std::ranges::any_of(description.outputs, &OutputOrigin::requires_grad) ||
-      std::ranges::any_of(description.inputs, comes_with_gradient);
+  const bool gives_gradient = std::ranges::any_of(description.outputs, &OutputOrigin::requires_grad) ||
+                              std::ranges::any_of(description.inputs, comes_with_gradient);
   description.needs_backward = is_grad_enabled() && gives_gradient;
   return description;
 }
@@ -236,19 +243,27 @@ std::string text_of(size_t index, const InputUse& use) {
   add(use.resizes_storage, "storage resized");
   add(use.is_hidden_from_autograd, "hidden from autograd");
   add(!use.is_hidden_from_autograd && use.is_under_no_grad, "under no_grad");
-  return fmt::format("input {}: {}; {}\n", index, what,
-                     use.write_back == WriteBack::kInGraph ? "the graph writes it" : "written back after the graph");
+  return fmt::format(
+      "input {}: {}; {}\n", index, what,
+      use.write_back == WriteBack::kInGraph ? "the graph writes it" : "written back after the graph");
 }
 
 std::string_view name_of(Kind kind) {
   switch (kind) {
-    case Kind::kPlain: return "a plain value";
-    case Kind::kFresh: return "a value of its own";
-    case Kind::kInput: return "input";
-    case Kind::kViewOfInput: return "a view of input";
-    case Kind::kViewOfBase: return "a view of base";
-    case Kind::kViewOfOutput: return "a view of output";
-    case Kind::kHiddenView: return "a view, hidden from autograd, of input";
+    case Kind::kPlain:
+      return "a plain value";
+    case Kind::kFresh:
+      return "a value of its own";
+    case Kind::kInput:
+      return "input";
+    case Kind::kViewOfInput:
+      return "a view of input";
+    case Kind::kViewOfBase:
+      return "a view of base";
+    case Kind::kViewOfOutput:
+      return "a view of output";
+    case Kind::kHiddenView:
+      return "a view, hidden from autograd, of input";
   }
   return "";
 }

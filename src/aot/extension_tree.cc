@@ -67,7 +67,13 @@ void ExtensionTree::flatten(const Value& value, ValueList& leaves) const {
 
 Value ExtensionTree::unflatten(const ValueList& leaves, size_t& next) const {
   if (is_leaf()) return leaves[next++];
-  FlatExtension flat{.kind = kind_, .context = context_, .dtype = dtype_, .device = device_, .sizes = sizes_, .strides = strides_, .offset = 0};
+  FlatExtension flat{.kind = kind_,
+                     .context = context_,
+                     .dtype = dtype_,
+                     .device = device_,
+                     .sizes = sizes_,
+                     .strides = strides_,
+                     .offset = 0};
   size_t child = 0;
   for (bool is_defined : is_defined_)
     flat.tensors.push_back(is_defined ? inner_[child++].unflatten(leaves, next).to_tensor() : Tensor());

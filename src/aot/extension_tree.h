@@ -26,7 +26,7 @@ class ExtensionTree {
   std::string to_string() const;
 
  private:
-  Ref<const Extension> kind_;  // null for a leaf
+  Ref<const Extension> kind_;         // null for a leaf
   std::vector<ExtensionTree> inner_;  // one for each inner tensor that is there
   std::vector<bool> is_defined_;
   Value context_;

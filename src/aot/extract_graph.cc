@@ -18,7 +18,8 @@ Graph extract_graph(const Graph& graph, const std::vector<Node*>& inputs, const 
   }
   auto copy_of = [&](Node& node) {
     const auto found = copies.find(&node);
-    require(found != copies.end(), "the part of a graph needs %{}, which its inputs do not give", node.name());
+    require(found != copies.end(), "the part of a graph needs %{}, which its inputs do not give",
+            node.name());
     return value_of(*found->second);
   };
   auto is_computable = [&](const Node& node) {

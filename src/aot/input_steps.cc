@@ -29,7 +29,10 @@ ValueList likes_of(const std::vector<CheckInputs::Given>& given) {
 }  // namespace
 
 CheckInputs::CheckInputs(std::string graph, std::vector<Given> given, bool is_recorded)
-    : graph_(std::move(graph)), given_(std::move(given)), symbols_(likes_of(given_)), is_recorded_(is_recorded) {}
+    : graph_(std::move(graph)),
+      given_(std::move(given)),
+      symbols_(likes_of(given_)),
+      is_recorded_(is_recorded) {}
 
 std::string CheckInputs::text() const { return fmt::format("check {} inputs", given_.size()); }
 
@@ -37,7 +40,8 @@ namespace {
 
 [[noreturn]] void refuse_assumption(const std::string& graph, size_t input, const std::string& assumption) {
   fail(
-      "At compilation time, graph {} was compiled under the assumption that input {} would {}, but at runtime "
+      "At compilation time, graph {} was compiled under the assumption that input {} would {}, but at "
+      "runtime "
       "this was not the case.  This indicates a guard bug in AOTAutograd or Dynamo, please file a bug to "
       "PyTorch.",
       graph, input, assumption);
@@ -46,8 +50,8 @@ namespace {
 }  // namespace
 
 ValueList CheckInputs::run(ValueList inputs, const Rest& rest) const {
-  require(inputs.size() == given_.size(), "graph {} was compiled for {} inputs, but got {}", graph_, given_.size(),
-          inputs.size());
+  require(inputs.size() == given_.size(), "graph {} was compiled for {} inputs, but got {}", graph_,
+          given_.size(), inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) check(i, inputs[i], inputs);
   symbols_.check(inputs, graph_);
   return rest(std::move(inputs));
@@ -55,8 +59,8 @@ ValueList CheckInputs::run(ValueList inputs, const Rest& rest) const {
 
 void CheckInputs::check(size_t index, const Value& input, const ValueList& all) const {
   const Given& given = given_[index];
-  require(input.is_tensor() == given.like.is_tensor(), "graph {} was compiled for {} as input {}, but got {}", graph_,
-          given.like.kind_name(), index, input.kind_name());
+  require(input.is_tensor() == given.like.is_tensor(), "graph {} was compiled for {} as input {}, but got {}",
+          graph_, given.like.kind_name(), index, input.kind_name());
   if (!input.is_tensor()) {
     const bool is_symbol = given.like.kind() == Value::Kind::kSymInt;
     require(is_symbol || input == given.like, "graph {} was compiled for {} as input {}, but got {}", graph_,
@@ -73,7 +77,8 @@ void CheckInputs::check(size_t index, const Value& input, const ValueList& all) 
 void CheckInputs::check_tensor(size_t index, const Tensor& input) const {
   const Tensor& like = given_[index].like.tensor_ref();
   const bool same_sizes =
-      input.dim() == like.dim() && std::ranges::equal(like.sizes(), input.sizes(), [](const SymInt& a, const SymInt& b) {
+      input.dim() == like.dim() &&
+      std::ranges::equal(like.sizes(), input.sizes(), [](const SymInt& a, const SymInt& b) {
         return a.is_symbolic() || b.is_symbolic() || a.same_as(b);
       });
   require(same_sizes && input.dtype() == like.dtype() && input.device() == like.device(),
@@ -83,7 +88,8 @@ void CheckInputs::check_tensor(size_t index, const Tensor& input) const {
   if (!is_grad_enabled() || !input.requires_grad()) return;
   if (!given_[index].requires_grad) refuse_assumption(graph_, index, "not require grad");
   require(is_recorded_,
-          "graph {} was compiled while gradients were not recorded, but input {} requires a gradient now; compile "
+          "graph {} was compiled while gradients were not recorded, but input {} requires a gradient now; "
+          "compile "
           "the function again for this call",
           graph_, index);
 }
@@ -94,7 +100,8 @@ void refuse_extensions(const ValueList& inputs, std::string_view how) {
   for (const Value& input : inputs)
     if (input.is_tensor() && input.tensor_ref().defined() && extension_of(input.tensor_ref()))
       unsupported(
-          "Encountered {} inputs that are mutated in the graph, but at least one input/output to the graph is a "
+          "Encountered {} inputs that are mutated in the graph, but at least one input/output to the graph "
+          "is a "
           "tensor subclass. This is not supported today: remove the aliasing, by a clone of one of them",
           how);
 }
@@ -143,7 +150,9 @@ ValueFunction DropDuplicates::over_the_rest(ValueFunction f) const {
   };
 }
 
-ValueList DropDuplicates::run(ValueList inputs, const Rest& rest) const { return rest(without_duplicates(inputs)); }
+ValueList DropDuplicates::run(ValueList inputs, const Rest& rest) const {
+  return rest(without_duplicates(inputs));
+}
 
 // --- SyntheticBases --------------------------------------------------------------------------------------
 
@@ -157,7 +166,8 @@ Tensor base_of(const std::vector<Tensor>& tensors) {
   if (base.defined()) {
     for (const Tensor& tensor : tensors)
       require(tensor.is_same(base) || (tensor.impl()->view && tensor.impl()->view->base.is_same(base)),
-              "inputs that share elements, one of which is written to, must be views of one tensor, but {} is not "
+              "inputs that share elements, one of which is written to, must be views of one tensor, but {} "
+              "is not "
               "a view of {}",
               describe(tensor), describe(base));
     return base;
@@ -166,8 +176,9 @@ Tensor base_of(const std::vector<Tensor>& tensors) {
   const int64_t elements = static_cast<int64_t>(first.storage()->bytes()) / item_size(first.dtype());
   for (const Tensor& tensor : tensors)
     if (tensor.dtype() != first.dtype())
-      unsupported("inputs of types {} and {} share elements, and one of them is written to; clone one of them",
-                  dtype_name(first.dtype()), dtype_name(tensor.dtype()));
+      unsupported(
+          "inputs of types {} and {} share elements, and one of them is written to; clone one of them",
+          dtype_name(first.dtype()), dtype_name(tensor.dtype()));
   return alias_with(first, SymInts{elements}, SymInts{1}, 0);
 }
 
@@ -225,15 +236,20 @@ std::unique_ptr<SyntheticBases> SyntheticBases::needed_for(const ValueList& inpu
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputUse& use = description.inputs[i];
     if (!is_grouped[i]) step->others_.push_back(i);
-    else if (use.changes_metadata)
-      step->changed_.push_back({i, use.steps, use.is_leaf && use.requires_grad});
+    else if (use.changes_metadata) step->changed_.push_back({i, use.steps, use.is_leaf && use.requires_grad});
+  }
+  for (size_t i = 0; i < description.outputs.size(); ++i) {
+    const OutputOrigin& origin = description.outputs[i];
+    if (origin.kind == OutputOrigin::Kind::kInput && is_grouped[origin.source])
+      step->returned_.push_back({i, origin.source});
   }
   return step;
 }
 
 std::string SyntheticBases::text() const {
   std::vector<std::string> groups;
-  for (const std::vector<size_t>& group : groups_) groups.push_back(fmt::format("{}", fmt::join(group, ", ")));
+  for (const std::vector<size_t>& group : groups_)
+    groups.push_back(fmt::format("{}", fmt::join(group, ", ")));
   return fmt::format("synthetic bases: of inputs {}", fmt::join(groups, "; of inputs "));
 }
 
@@ -262,16 +278,22 @@ ValueFunction SyntheticBases::over_bases(ValueFunction f, const ValueList& input
 }
 
 ValueList SyntheticBases::run(ValueList inputs, const Rest& rest) const {
+  for (const Changed& changed : changed_) count_change(inputs[changed.input].tensor_ref());
   ValueList outputs = rest(with_bases(inputs));
   for (const Changed& changed : changed_)
     change_geometry(inputs[changed.input].tensor_ref(), changed.steps, changed.is_silent);
+  for (const Returned& returned : returned_) outputs[returned.output] = inputs[returned.input];
   return outputs;
 }
 
+void count_change(const Tensor& tensor) { tensor.impl()->bump_version(); }
+
 void change_geometry(const Tensor& tensor, const Ref<ViewStep>& steps, bool is_silent) {
+  const uint32_t version = tensor.storage()->version();
   const Tensor after = replay_view(steps, detach(tensor));
   GradModeScope recording(is_grad_enabled() && !is_silent);
   as_strided_(tensor, after.sizes(), after.strides(), after.storage_offset());
+  tensor.storage()->set_version(version);
 }
 
 }  // namespace weft::aot

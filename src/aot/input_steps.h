@@ -9,8 +9,8 @@
 
 namespace weft::aot {
 
-// Refuses inputs that the graphs are not made for: another kind, type or size, a gradient that the graph would
-// lose, a tensor that is no duplicate any more.
+// Refuses inputs that the graphs are not made for: another kind, type or size, a gradient that the graph
+// would lose, a tensor that is no duplicate any more.
 class CheckInputs final : public CallStep {
  public:
   struct Given {
@@ -36,8 +36,10 @@ class CheckInputs final : public CallStep {
 // A tensor that is given more than once is one input of the graph.
 class DropDuplicates final : public CallStep {
  public:
-  // Null where none of `inputs` that is given twice is written to, or changed otherwise: each is an input then.
-  static std::unique_ptr<DropDuplicates> needed_for(const ValueList& inputs, const CallDescription& description);
+  // Null where none of `inputs` that is given twice is written to, or changed otherwise: each is an input
+  // then.
+  static std::unique_ptr<DropDuplicates> needed_for(const ValueList& inputs,
+                                                    const CallDescription& description);
   std::string text() const override;
   ValueList run(ValueList inputs, const Rest& rest) const override;
 
@@ -54,7 +56,8 @@ class DropDuplicates final : public CallStep {
 class SyntheticBases final : public CallStep {
  public:
   // Null where no such inputs are among these.
-  static std::unique_ptr<SyntheticBases> needed_for(const ValueList& inputs, const CallDescription& description);
+  static std::unique_ptr<SyntheticBases> needed_for(const ValueList& inputs,
+                                                    const CallDescription& description);
   std::string text() const override;
   ValueList run(ValueList inputs, const Rest& rest) const override;
 
@@ -72,9 +75,15 @@ class SyntheticBases final : public CallStep {
   std::vector<std::vector<size_t>> groups_;  // inputs
   std::vector<size_t> others_;
   std::vector<Changed> changed_;  // members of groups that get another geometry
+  struct Returned {
+    size_t output, input;
+  };
+  std::vector<Returned> returned_;  // members of groups that are outputs themselves
 };
 
-// Gives a tensor the geometry that `steps` lead to.
+// Gives a tensor the geometry that `steps` lead to. No element is written: what was saved of it stays good,
+// so the change is counted before the graph runs (`count_change`), and not here.
+void count_change(const Tensor& tensor);
 void change_geometry(const Tensor& tensor, const Ref<ViewStep>& steps, bool is_silent);
 
 }  // namespace weft::aot

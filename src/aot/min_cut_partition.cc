@@ -1,6 +1,6 @@
-// Which values of the forward are saved, as a minimum cut. Every node is an edge, from where its inputs arrive to
-// where its value leaves, with the cost of saving it. What must not be computed again hangs on the source, what
-// only the backward can compute on the sink: the cut values are those to be saved.
+// Which values of the forward are saved, as a minimum cut. Every node is an edge, from where its inputs
+// arrive to where its value leaves, with the cost of saving it. What must not be computed again hangs on the
+// source, what only the backward can compute on the sink: the cut values are those to be saved.
 #include <algorithm>
 #include <cmath>
 #include <queue>
@@ -87,7 +87,8 @@ class Cut {
 
   bool is_allowed(const Node& node) const {
     return is_recomputable(node) ||
-           (node.target().op() && std::ranges::find(options_.recomputable_ops, node.target().op()) != options_.recomputable_ops.end());
+           (node.target().op() && std::ranges::find(options_.recomputable_ops, node.target().op()) !=
+                                      options_.recomputable_ops.end());
   }
   static bool are_fusible(const Node& a, const Node& b) { return is_fusible(a) && is_fusible(b); }
 
@@ -123,11 +124,13 @@ class Cut {
   }
   void ban_expensive() {
     for (Node* node : nodes_)
-      if (node->kind() == NodeKind::kPlaceholder ? !is_tangent(*node) : is_forward(*node) && is_expensive(*node)) ban(*node);
+      if (node->kind() == NodeKind::kPlaceholder ? !is_tangent(*node)
+                                                 : is_forward(*node) && is_expensive(*node))
+        ban(*node);
   }
 
-  // Two uses of a value with an unfusible node in between would not be computed in one loop: the later one is not
-  // computed again.
+  // Two uses of a value with an unfusible node in between would not be computed in one loop: the later one is
+  // not computed again.
   void ban_far_apart() {
     for (Node* node : nodes_) {
       if (!is_forward(*node)) continue;
@@ -198,7 +201,8 @@ class Cut {
 
   int64_t cost(const Node& node) const {
     const NodeMeta* meta = node.meta_or_null();
-    if (is_symbolic_number_node(node)) return meta->value.kind() == Value::Kind::kSymInt ? 1 : FlowNetwork::kInfinite;
+    if (is_symbolic_number_node(node))
+      return meta->value.kind() == Value::Kind::kSymInt ? 1 : FlowNetwork::kInfinite;
     if (!meta || !meta->value.is_tensor()) return FlowNetwork::kInfinite;
     const double distance = static_cast<double>(std::clamp<int64_t>(distance_.at(&node), 1, 100));
     const auto bytes = static_cast<int64_t>(static_cast<double>(size_of(node)) * std::pow(1.1, distance));

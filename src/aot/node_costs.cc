@@ -33,8 +33,8 @@ bool is_recomputable(const Node& node) {
   const Operator* op = operator_of(node);
   if (!op || op->info().is_mutable || op->def().higher_order) return false;
   if (op->has(Traits::kRandom | Traits::kEffectful | Traits::kDataDependent)) return false;
-  return op->has(Traits::kPointwise | Traits::kReduction | Traits::kView | Traits::kFactory | Traits::kMayAlias |
-                 Traits::kLifts);
+  return op->has(Traits::kPointwise | Traits::kReduction | Traits::kView | Traits::kFactory |
+                 Traits::kMayAlias | Traits::kLifts);
 }
 
 bool is_fusible(const Node& node) {

@@ -8,8 +8,8 @@ namespace weft::aot {
 
 // Views of what is there cost nothing.
 bool is_view_node(const Node& node);
-// Cheap enough to be computed again, and the same each time: pointwise, a reduction, a view, a factory, an item of
-// several results.
+// Cheap enough to be computed again, and the same each time: pointwise, a reduction, a view, a factory, an
+// item of several results.
 bool is_recomputable(const Node& node);
 // A compiler may run it in one loop with a neighbour of that kind.
 bool is_fusible(const Node& node);

@@ -58,7 +58,8 @@ bool is_symbolic_number_node(const Node& node) {
 
 JointParts parts_of(const GraphModule& joint, size_t num_forward_outputs) {
   JointParts parts;
-  for (Node* input : joint.graph().placeholders()) (is_tangent(*input) ? parts.tangents : parts.primals).push_back(input);
+  for (Node* input : joint.graph().placeholders())
+    (is_tangent(*input) ? parts.tangents : parts.primals).push_back(input);
   const Node* output = joint.graph().output_node();
   require(output && output->returned().is_sequence(),
           "a joint graph gives a list of outputs and gradients, but this one gives {}",

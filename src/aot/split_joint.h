@@ -37,7 +37,8 @@ class SavedValues {
 // Makes the two graphs. What the backward does not use after all is not saved.
 Partition split_joint(const GraphModule& joint, const JointParts& parts, SavedValues saved);
 
-// Marks a node that writes to an input as part of the forward or of the backward: both may have what it needs.
+// Marks a node that writes to an input as part of the forward or of the backward: both may have what it
+// needs.
 void mark_side(Node& node, bool is_backward);
 bool is_marked_backward(const Node& node);
 

@@ -48,14 +48,17 @@ void SymbolChecks::check(const ValueList& inputs, const std::string& graph) cons
             range.to_string(), value);
   }
   for (const Read& read : reads_) {
-    const std::optional<sym::Number> expected = read.is_symbol ? std::nullopt : env_->evaluate(read.expr, values);
+    const std::optional<sym::Number> expected =
+        read.is_symbol ? std::nullopt : env_->evaluate(read.expr, values);
     require(!expected || std::get<int64_t>(*expected) == value_of(read, inputs),
-            "graph {} was compiled for {} = {}, which is {} for these inputs, but got {}", graph, text_of(read),
-            read.expr->to_string(), expected ? std::get<int64_t>(*expected) : 0, value_of(read, inputs));
+            "graph {} was compiled for {} = {}, which is {} for these inputs, but got {}", graph,
+            text_of(read), read.expr->to_string(), expected ? std::get<int64_t>(*expected) : 0,
+            value_of(read, inputs));
   }
   for (const sym::Guard& guard : env_->guards()) {
     const std::optional<sym::Number> holds = env_->evaluate(guard.condition, values);
-    require(!holds || std::get<bool>(*holds), "graph {} relies on {} ({}), which does not hold for these inputs", graph,
+    require(!holds || std::get<bool>(*holds),
+            "graph {} relies on {} ({}), which does not hold for these inputs", graph,
             guard.condition->to_string(), guard.where.to_string());
   }
 }

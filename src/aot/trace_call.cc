@@ -24,7 +24,8 @@ class CallTracer {
  public:
   CallTracer(const CallDescription& description, const TraceOptions& options)
       : description_(description),
-        options_{.mode = CaptureMode::kFake, .decompositions = options.decompositions, .allow_real_inputs = true},
+        options_{
+            .mode = CaptureMode::kFake, .decompositions = options.decompositions, .allow_real_inputs = true},
         recorder_(options_, nullptr) {}
 
   TracedCall inference(const ValueFunction& f, const ValueList& inputs) {
@@ -124,9 +125,8 @@ class CallTracer {
   // Gradients are dense, whatever the output is.
   Tensor tangent_like(size_t graph_output) {
     const size_t written = description_.written_back.size();
-    const Tensor like = graph_output < written
-                            ? given_[description_.written_back[graph_output]].to_tensor()
-                            : example(graph_output - written).to_tensor();
+    const Tensor like = graph_output < written ? given_[description_.written_back[graph_output]].to_tensor()
+                                               : example(graph_output - written).to_tensor();
     return dense_fake(like);
   }
   const Value& example(size_t output) const {
@@ -141,8 +141,8 @@ class CallTracer {
     return Tensor(std::move(impl));
   }
 
-  // Gradients are asked for what the inputs were: the program writes to copies of them, and changes the geometry
-  // of views.
+  // Gradients are asked for what the inputs were: the program writes to copies of them, and changes the
+  // geometry of views.
   void make_fresh() {
     for (size_t i = 0; i < given_.size(); ++i) {
       const InputUse& use = description_.inputs[i];
@@ -197,7 +197,9 @@ class CallTracer {
     }
     return gradients;
   }
-  static bool requires_grad(const Value& value) { return value.is_tensor() && value.tensor_ref().requires_grad(); }
+  static bool requires_grad(const Value& value) {
+    return value.is_tensor() && value.tensor_ref().requires_grad();
+  }
 
   // --- writes of the backward
 
@@ -211,17 +213,21 @@ class CallTracer {
   void note_backward_writes(const std::vector<func::FunctionalChanges>& before) {
     for (const Tensor& tangent : tangents_)
       if (tangent.defined() && (changes_of(tangent).writes > 0 || changes_of(tangent).metadata))
-        fail("Found an input to the backward that was mutated during the backward pass: a gradient that a function "
-             "is given is not its own. Write to a clone of it");
+        fail(
+            "Found an input to the backward that was mutated during the backward pass: a gradient that a "
+            "function "
+            "is given is not its own. Write to a clone of it");
     const std::vector<func::FunctionalChanges> after = changes_of_inputs();
     for (size_t i = 0; i < after.size(); ++i) {
-      require(after[i].metadata == before[i].metadata,
-              "Found an input that had its metadata mutated in the backward pass: input {} got other sizes or "
-              "strides. Let the backward change a view of it",
-              i);
+      require(
+          after[i].metadata == before[i].metadata,
+          "Found an input that had its metadata mutated in the backward pass: input {} got other sizes or "
+          "strides. Let the backward change a view of it",
+          i);
       if (after[i].writes == before[i].writes) continue;
       if (description_.inputs[i].is_changed())
-        unsupported("input {} is written to by the forward and by the backward; write to a clone in one of them", i);
+        unsupported(
+            "input {} is written to by the forward and by the backward; write to a clone in one of them", i);
       backward_writes_.push_back(i);
       traced_.backward_writes_differentiable_input |= description_.inputs[i].requires_grad;
     }
@@ -251,7 +257,10 @@ class CallTracer {
       const InputUse& use = description_.inputs[i];
       if (use.write_back != WriteBack::kInGraph) continue;
       if (use.replaces_storage || use.resizes_storage)
-        unsupported("input {} takes other memory in the program (set_, resize_storage_bytes_), which no graph does yet", i);
+        unsupported(
+            "input {} takes other memory in the program (set_, resize_storage_bytes_), which no graph does "
+            "yet",
+            i);
       write_input(placeholders_[i].tensor_ref(), seen_[i].tensor_ref(), /*is_backward=*/false);
     }
     for (size_t i = 0; i < description_.outputs.size(); ++i) {
@@ -266,10 +275,10 @@ class CallTracer {
   const CallDescription& description_;
   MakeGraphOptions options_;
   GraphRecorder recorder_;
-  ValueList placeholders_;  // what the recorder knows the inputs by
-  ValueList given_;  // functional, one for each input: what gradients are asked for
-  ValueList seen_;   // what the program is given
-  std::vector<Tensor> tangents_;  // by graph output; undefined where it takes none
+  ValueList placeholders_;               // what the recorder knows the inputs by
+  ValueList given_;                      // functional, one for each input: what gradients are asked for
+  ValueList seen_;                       // what the program is given
+  std::vector<Tensor> tangents_;         // by graph output; undefined where it takes none
   std::vector<size_t> backward_writes_;  // inputs
   TracedCall traced_;
   int next_ = 0;
@@ -288,13 +297,13 @@ void CallTracer::write_input(const Tensor& placeholder, const Tensor& seen, bool
 
 }  // namespace
 
-TracedCall trace_inference(const ValueFunction& f, const ValueList& inputs, const CallDescription& description,
-                           const TraceOptions& options) {
+TracedCall trace_inference(const ValueFunction& f, const ValueList& inputs,
+                           const CallDescription& description, const TraceOptions& options) {
   return CallTracer(description, options).inference(f, inputs);
 }
 
 TracedCall trace_joint(const ValueFunction& f, const ValueList& inputs, const CallDescription& description,
-                        const TraceOptions& options) {
+                       const TraceOptions& options) {
   return CallTracer(description, options).joint(f, inputs);
 }
 

@@ -11,23 +11,25 @@ struct TraceOptions {
   Decompositions decompositions = {};
 };
 
-// The call as one functional graph, over the tensors that the extensions among its inputs and outputs are made of.
+// The call as one functional graph, over the tensors that the extensions among its inputs and outputs are
+// made of.
 struct TracedCall {
   GraphModule module;
-  // How the graph's placeholders and outputs make up the inputs, the graph outputs of the description, and the
-  // gradients.
+  // How the graph's placeholders and outputs make up the inputs, the graph outputs of the description, and
+  // the gradients.
   std::vector<ExtensionTree> inputs, outputs, tangents, gradients;
   // The backward writes to an input whose gradient is wanted.
   bool backward_writes_differentiable_input = false;
 };
 
-// A FakeMode must be open; `inputs` are those that were described. Placeholders arg0_1, arg1_1, ...; the output is
-// a tuple.
-TracedCall trace_inference(const ValueFunction& f, const ValueList& inputs, const CallDescription& description,
-                           const TraceOptions& options);
+// A FakeMode must be open; `inputs` are those that were described. Placeholders arg0_1, arg1_1, ...; the
+// output is a tuple.
+TracedCall trace_inference(const ValueFunction& f, const ValueList& inputs,
+                           const CallDescription& description, const TraceOptions& options);
 
-// Forward and backward in one graph. Placeholders primals_1, ..., then tangents_1, ... for the outputs that take
-// one; the output is a list: the outputs of the forward, then a gradient for each input, None where it has none.
+// Forward and backward in one graph. Placeholders primals_1, ..., then tangents_1, ... for the outputs that
+// take one; the output is a list: the outputs of the forward, then a gradient for each input, None where it
+// has none.
 TracedCall trace_joint(const ValueFunction& f, const ValueList& inputs, const CallDescription& description,
                        const TraceOptions& options);
 

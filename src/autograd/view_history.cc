@@ -11,7 +11,8 @@ namespace weft::autograd {
 namespace {
 
 constexpr const char* kMultiOutputRefusal =
-    "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+    "This view is the output of a function that returns multiple views. Such functions do not allow the "
+    "output "
     "views to be modified inplace. You should replace the inplace operation by an out-of-place one.";
 
 // What cannot be made anew by replaying views is lost with a write to the base.

@@ -24,7 +24,8 @@ Value GraphRecorder::unknown_tensor(const Tensor& tensor) {
         "make_graph: a {} that the captured function makes of its values cannot be a value of the graph; "
         "give its inner tensors instead ({})",
         extension->type_name(), fmt::join(extension->inner_names(), ", "));
-  require(!is_fake(tensor), "Unexpected fake tensor: {} is a fake tensor that is no input of the captured function",
+  require(!is_fake(tensor),
+          "Unexpected fake tensor: {} is a fake tensor that is no input of the captured function",
           describe(tensor));
   require(
       is_owned_by_root(tensor) || !given_.contains(tensor.storage().get()),

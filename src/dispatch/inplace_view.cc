@@ -14,7 +14,7 @@ bool has_views(const TensorImpl& base) {
 
 }  // namespace
 
-InplaceView::InplaceView(const Operator& op, Args args) : args_(args) {
+InplaceView::InplaceView(const Operator& op, Args args, Ref<TensorBox> box) : args_(args) {
   if (op.form() != OpForm::kInplace) return;
   const Operator& functional = op.functional();
   if (!functional.has(Traits::kView) || functional.has(Traits::kNotDifferentiable)) return;
@@ -23,10 +23,12 @@ InplaceView::InplaceView(const Operator& op, Args args) : args_(args) {
   functional_ = &functional;
   TensorImpl& impl = *self.impl();
   // A wrapper is what its level says it is; and without recording nobody would pass a history on.
-  const bool is_replaceable = !impl.box && (layer_state().grad_mode || !(impl.flags() & layer::kAutograd));
+  const bool is_replaceable =
+      (!impl.box || box) && (layer_state().grad_mode || !(impl.flags() & layer::kAutograd));
   if (impl.view || !is_replaceable || !has_views(impl)) return;
   was_ = alias_with(self, self.sizes(), self.strides(), self.storage_offset());
   was_.impl()->set_flags(impl.flags());
+  was_.impl()->box = std::move(box);
 }
 
 void InplaceView::done() const {

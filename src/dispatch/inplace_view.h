@@ -10,8 +10,9 @@ namespace weft::dispatch {
 // the others' histories.
 class InplaceView {
  public:
-  // Before the call. Any other call is none of its business.
-  InplaceView(const Operator& op, Args args);
+  // Before the call. Any other call is none of its business. `box` is what a tensor that stands for others
+  // held before it, for what it was; a wrapper whose level cannot give that keeps its views.
+  InplaceView(const Operator& op, Args args, Ref<TensorBox> box = nullptr);
   // After it, when the tensor has its new geometry.
   void done() const;
 

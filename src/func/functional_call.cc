@@ -332,9 +332,9 @@ class FunctionalCall : FunctionalArguments {
   // An in-place view (`t_`): the tensor becomes that view of itself.
   Value mutate_geometry(const Operator& functional) const {
     const Tensor& self = args_[0].tensor_ref();
+    const dispatch::InplaceView story(op_, args_, position_.box_of(self)->untracked());
     Tensor made = view(functional).to_tensor();
     FunctionalBox &box = *position_.box_of(self), &from = *position_.box_of(made);
-    const dispatch::InplaceView story(op_, args_);
     box.value = from.value;
     box.steps = from.steps;
     box.generation = from.generation;

@@ -252,7 +252,8 @@ const Expr* ShapeEnv::expr_of(const SymInt& value) {
 
 std::string ShapeEnv::format_guards() const {
   std::string text;
-  for (const sym::Guard& guard : guards_) text += (text.empty() ? " - " : "\n - ") + guard.condition->to_string();
+  for (const sym::Guard& guard : guards_)
+    text += (text.empty() ? " - " : "\n - ") + guard.condition->to_string();
   return text;
 }
 

@@ -1,10 +1,10 @@
 // TestAOTAutograd: outputs that share memory with inputs, intermediates and one another.
 #include <gtest/gtest.h>
 
-#include "seeds/support/aot.h"
 #include "seeds/support/extensions.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
 #include "weft/autograd/function.h"
 #include "weft/ops/functions.h"
@@ -120,7 +120,8 @@ TEST(TestAOTAutograd, test_output_aliases_intermediate_returned_multiple_times) 
     Tensor out = mul(a, 3);
     return std::tuple{out, out.view(-1), out};
   });
-  for (bool grad : {false, true}) verify_aot_autograd(f, {aot_leaf(ones({3, 3}), grad)}, {.test_mutation = true});
+  for (bool grad : {false, true})
+    verify_aot_autograd(f, {aot_leaf(ones({3, 3}), grad)}, {.test_mutation = true});
 }
 
 TEST(TestAOTAutograd, test_output_aliases_intermediate_multiple) {
@@ -191,7 +192,8 @@ TEST(TestAOTAutograd, test_output_aliases_intermediate_multiple_mixed) {
 }
 
 TEST(TestAOTAutograd, test_output_aliases_multiple_inputs_get_correct_one) {
-  auto f = program([](const Tensor& a, const Tensor& b) { return std::tuple{a.view(a.sizes()), b.view(b.sizes())}; });
+  auto f = program(
+      [](const Tensor& a, const Tensor& b) { return std::tuple{a.view(a.sizes()), b.view(b.sizes())}; });
   for (bool grad : {false, true}) {
     auto made = [&] {
       Tensor base = aot_leaf(ones({2, 2}), grad), x = base.mul(2);
@@ -249,7 +251,8 @@ TEST(TestAOTAutograd, test_view_and_inplace_view) {
     return std::tuple{b.view(b.sizes()), a.view(a.sizes())};
   });
   verify_aot_autograd(f, {ones({3, 3}), ones({3, 3})}, {.test_mutation = true});
-  GraphModule graph = verify_aot_autograd(f, {aot_leaf(ones({3, 3})), aot_leaf(ones({3, 3}))}, {.test_mutation = true});
+  GraphModule graph =
+      verify_aot_autograd(f, {aot_leaf(ones({3, 3})), aot_leaf(ones({3, 3}))}, {.test_mutation = true});
   EXPECT_GRAPH(graph, R"(def forward(self, primals_1, primals_2):
     view = torch.ops.aten.view.default(primals_1, [3, 3]);  primals_1 = None
     t = torch.ops.aten.t.default(view);  view = None
@@ -291,9 +294,11 @@ std::string history_of(const Tensor& tensor) { return autograd::grad_fn(tensor)-
 TEST(TestAOTAutograd, test_output_aliases_input_multi_output_view) {
   auto rows = [](const Tensor& a) { return a.unbind(0); };
   Tensor x = aot_leaf(ones({3, 3})), x2 = aot_leaf(ones({3, 3}));
-  std::vector<Tensor> expected = rows(x), out = from_value<std::vector<Tensor>>(aot_function(rows).call({x2}));
+  std::vector<Tensor> expected = rows(x),
+                      out = from_value<std::vector<Tensor>>(aot_function(rows).call({x2}));
   ASSERT_EQ(out.size(), 3u);
-  for (const Tensor& row : out) EXPECT_NE(history_of(row).find("CompiledFunctionBackward"), std::string::npos);
+  for (const Tensor& row : out)
+    EXPECT_NE(history_of(row).find("CompiledFunctionBackward"), std::string::npos);
   (expected[0] + expected[1] + expected[2]).sum().backward();
   (out[0] + out[1] + out[2]).sum().backward();
   testing::expect_equal(x2.grad(), x.grad());
@@ -305,7 +310,8 @@ TEST(TestAOTAutograd, test_output_aliases_input_multi_output_view) {
   };
   Tensor leaf = aot_leaf(ones({3, 3})), leaf2 = aot_leaf(ones({3, 3}));
   Tensor input = leaf.clone(), input2 = leaf2.clone();
-  std::vector<Tensor> wanted = rows_and_view(input), got = from_value<std::vector<Tensor>>(aot_function(rows_and_view).call({input2}));
+  std::vector<Tensor> wanted = rows_and_view(input),
+                      got = from_value<std::vector<Tensor>>(aot_function(rows_and_view).call({input2}));
   for (size_t i = 0; i < 3; ++i) EXPECT_NE(history_of(got[i]).find("UnbindBackward"), std::string::npos);
   wanted.back().mul_(2);
   got.back().mul_(2);
@@ -346,8 +352,8 @@ aot::Compiler hiding_views(std::vector<size_t> outputs) {
 }
 
 TEST(TestAOTAutograd, test_output_aliases_input_view_meta_replay) {
-  Tensor out = aot_function([](const Tensor& a) { return a.view(-1); }, {.forward_compiler = hiding_views({0})})(
-      aot_leaf(ones({2, 2})));
+  Tensor out = aot_function([](const Tensor& a) { return a.view(-1); },
+                            {.forward_compiler = hiding_views({0})})(aot_leaf(ones({2, 2})));
   EXPECT_EQ(history_of(out), "ViewBackward0");
 }
 
@@ -356,7 +362,8 @@ TEST(TestAOTAutograd, test_output_aliases_intermediate_view_meta_replay) {
     Tensor b = a.clone();
     return std::tuple{b.view(-1), b.view(-1)};
   };
-  const Value out = aot_function(f, {.forward_compiler = hiding_views({0, 1})}).call({aot_leaf(ones({2, 2}))});
+  const Value out =
+      aot_function(f, {.forward_compiler = hiding_views({0, 1})}).call({aot_leaf(ones({2, 2}))});
   EXPECT_EQ(history_of(out.elements()[0].to_tensor()), "ViewBackward0");
   EXPECT_EQ(history_of(out.elements()[1].to_tensor()), "ViewBackward0");
 }

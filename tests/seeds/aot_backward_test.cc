@@ -1,9 +1,9 @@
 // TestAOTAutograd: backward passes that write.
 #include <gtest/gtest.h>
 
-#include "seeds/support/aot.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
 #include "weft/autograd/function.h"
 #include "weft/ops/functions.h"

@@ -1,13 +1,13 @@
 // TestAOTAutograd: values in, values out.
 #include <gtest/gtest.h>
 
-#include "seeds/support/aot.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
 #include "weft/autograd/function.h"
-#include "weft/nn/layers.h"
 #include "weft/nn/activations.h"
+#include "weft/nn/layers.h"
 #include "weft/ops/functions.h"
 
 namespace weft {
@@ -79,9 +79,11 @@ TEST(TestAOTAutograd, test_grad_context) {
 
 TEST(TestAOTAutograd, test_output_dict) {
   using Entries = std::map<std::string, Tensor>;
-  verify_aot_autograd(program([](const Tensor& x) { return Entries{{"a", x}, {"b", x}}; }), {aot_leaf(randn({3, 3}), true)});
-  verify_aot_autograd(program([](const Tensor& x, const Tensor& y) { return Entries{{"a", x}, {"b", y + x}}; }),
-                      {aot_leaf(randn({3}), true), randn({3})});
+  verify_aot_autograd(program([](const Tensor& x) { return Entries{{"a", x}, {"b", x}}; }),
+                      {aot_leaf(randn({3, 3}), true)});
+  verify_aot_autograd(
+      program([](const Tensor& x, const Tensor& y) { return Entries{{"a", x}, {"b", y + x}}; }),
+      {aot_leaf(randn({3}), true), randn({3})});
   auto doubled = [](Args args) {
     Dict out;
     for (const auto& [key, value] : args[0].to_dict()) out.set(key, value.to_tensor() * 2);
@@ -132,8 +134,9 @@ TEST(TestAOTAutograd, test_list_codegen) {
       return result.elements();
     });
   };
-  auto f = aot_function([](const Tensor& a, const Tensor& b, const Tensor& c) { return a.sin() * b.cos() * c.sin(); },
-                        {.forward_compiler = boxed});
+  auto f = aot_function(
+      [](const Tensor& a, const Tensor& b, const Tensor& c) { return a.sin() * b.cos() * c.sin(); },
+      {.forward_compiler = boxed});
   Tensor a = aot_leaf(randn({5}), true), b = aot_leaf(randn({5}), true), c = aot_leaf(randn({5}), true);
   Tensor out = f(a, b, c);
   EXPECT_TRUE(consumed);

@@ -1,10 +1,10 @@
 // TestAOTDispatch, and the rows of TestAOTAutograd about tensor extensions.
 #include <gtest/gtest.h>
 
-#include "seeds/support/aot.h"
 #include "seeds/support/extensions.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
 #include "weft/ops/functions.h"
 
@@ -12,8 +12,8 @@ namespace weft {
 namespace {
 
 using testing::aot_leaf;
-using testing::ConstantExtraMetadataTensor;
 using testing::constant_extra;
+using testing::ConstantExtraMetadataTensor;
 using testing::expect_equal;
 using testing::is_constant_extra;
 using testing::is_two;
@@ -41,7 +41,9 @@ TEST(TestAOTDispatch, test_aot_dispatch_simple) {
       return aot::nop(graph, examples);
     };
   };
-  AotFunction compiled = aot_function(f, {.forward_compiler = keep(forward), .backward_compiler = keep(backward), .partitioner = aot::min_cut_partitioner()});
+  AotFunction compiled = aot_function(f, {.forward_compiler = keep(forward),
+                                          .backward_compiler = keep(backward),
+                                          .partitioner = aot::min_cut_partitioner()});
   Tensor a = two_leaf(), b = aot_leaf(ones({3, 3})), a2 = two_leaf(), b2 = aot_leaf(ones({3, 3}));
   Tensor expected = f(a, b), out = compiled(a2, b2);
   expect_both_equal(out, expected);
@@ -104,7 +106,8 @@ TEST(TestAOTDispatch, test_aot_dispatch_input_mutation) {
     return a + b;
   };
   AotFunction compiled = aot_function(f, {.partitioner = aot::min_cut_partitioner()});
-  Tensor b_base = two_leaf(), a_base = aot_leaf(ones({3, 3})), b_base2 = two_leaf(), a_base2 = aot_leaf(ones({3, 3}));
+  Tensor b_base = two_leaf(), a_base = aot_leaf(ones({3, 3})), b_base2 = two_leaf(),
+         a_base2 = aot_leaf(ones({3, 3}));
   Tensor a = a_base + 1, b = b_base + 1, a2 = a_base2 + 1, b2 = b_base2 + 1;
   Tensor expected = f(a, b), out = compiled(a2, b2);
   expect_both_equal(out, expected);
@@ -169,7 +172,8 @@ TEST(TestAOTDispatch, test_aot_dispatch_input_mutation_and_output_alias) {
 // --- TestAOTAutograd -------------------------------------------------------------------------------------
 
 Tensor nested_two() {
-  return aot_leaf(TwoTensor::make(TwoTensor::make(ones({4}), ones({4})), TwoTensor::make(ones({4}), ones({4}))));
+  return aot_leaf(
+      TwoTensor::make(TwoTensor::make(ones({4}), ones({4})), TwoTensor::make(ones({4}), ones({4}))));
 }
 void expect_nested(const Tensor& tensor) {
   ASSERT_TRUE(is_two(tensor) && is_two(two(tensor).a) && is_two(two(tensor).b));
@@ -206,14 +210,16 @@ TEST(TestAOTAutograd, test_custom_tensor_metadata) {
   Tensor x = nested_constant(), x2 = nested_constant();
   Tensor expected = with_metadata(x), out = aot_function(with_metadata)(x2);
   ASSERT_TRUE(is_constant_extra(out) && is_constant_extra(constant_extra(out).elem));
-  expect_equal(constant_extra(constant_extra(out).elem).elem, constant_extra(constant_extra(expected).elem).elem);
+  expect_equal(constant_extra(constant_extra(out).elem).elem,
+               constant_extra(constant_extra(expected).elem).elem);
   out.sum().backward();
   EXPECT_TRUE(is_constant_extra(x2.grad()));
   EXPECT_TRUE(is_constant_extra(constant_extra(x2.grad()).elem));
   // What it was compiled for is part of its kind.
   AotFunction compiled = aot_function(with_metadata);
   compiled(nested_constant());
-  Tensor other = aot_leaf(ConstantExtraMetadataTensor::make(ConstantExtraMetadataTensor::make(ones({4}), 7), 4));
+  Tensor other =
+      aot_leaf(ConstantExtraMetadataTensor::make(ConstantExtraMetadataTensor::make(ones({4}), 7), 4));
   EXPECT_ERROR(compiled(other), "was compiled for ConstantExtraMetadataTensor");
 }
 
@@ -257,10 +263,12 @@ TEST(TestAOTAutograd, test_subclass_metadata_mutation) {
     return a.mul(2).transpose(1, 0);
   });
   for (bool grad : {false, true})
-    EXPECT_ERROR(testing::verify_aot_autograd(f, [&] {
-                   Tensor leaf = aot_leaf(TwoTensor::make(ones({3, 3}), ones({3, 3})), grad);
-                   return testing::MadeInputs{{leaf}, {leaf.add(1)}};
-                 }),
+    EXPECT_ERROR(testing::verify_aot_autograd(f,
+                                              [&] {
+                                                Tensor leaf = aot_leaf(
+                                                    TwoTensor::make(ones({3, 3}), ones({3, 3})), grad);
+                                                return testing::MadeInputs{{leaf}, {leaf.add(1)}};
+                                              }),
                  "Metadata mutations are currently not allowed on tensor subclasses");
 }
 

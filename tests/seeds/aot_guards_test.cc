@@ -1,9 +1,9 @@
 // TestAOTAutograd: calls with other arguments than a function was compiled for. TestAOTModuleSimplified.
 #include <gtest/gtest.h>
 
-#include "seeds/support/aot.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/nn/layers.h"
@@ -21,8 +21,10 @@ using testing::program;
 using testing::verify_compiled;
 
 std::string refusal(int graph, const std::string& assumption) {
-  return "At compilation time, graph " + std::to_string(graph) + " was compiled under the assumption that " + assumption +
-         ", but at runtime this was not the case.  This indicates a guard bug in AOTAutograd or Dynamo, please file a bug "
+  return "At compilation time, graph " + std::to_string(graph) + " was compiled under the assumption that " +
+         assumption +
+         ", but at runtime this was not the case.  This indicates a guard bug in AOTAutograd or Dynamo, "
+         "please file a bug "
          "to PyTorch.";
 }
 template <typename F>
@@ -60,7 +62,8 @@ TEST(TestAOTAutograd, test_invalid_dupe_left_bias) {
                   made, {});
   Tensor x = leaves().clone(), y = leaves().clone();
   AotModule compiled = aot_module_simplified(module, {x, x});
-  EXPECT_EQ(message_of([&] { compiled.call({x, y}); }), refusal(2, "input 1 would be a duplicate of input 0"));
+  EXPECT_EQ(message_of([&] { compiled.call({x, y}); }),
+            refusal(2, "input 1 would be a duplicate of input 0"));
 }
 
 struct UnsqueezeBoth : nn::Module {
@@ -150,7 +153,8 @@ struct LinearPlus : nn::Module {
   WEFT_ARGS(x, y)
 };
 
-void expect_linear_plus(const LinearPlus& module, const AotModule& compiled, const Tensor& x, const Tensor& y) {
+void expect_linear_plus(const LinearPlus& module, const AotModule& compiled, const Tensor& x,
+                        const Tensor& y) {
   Tensor x2 = aot_leaf(x.detach().clone()), y2 = aot_leaf(y.detach().clone());
   Tensor expected = std::get<0>(module(x, y)), out = compiled.call({x2, y2}).elements()[0].to_tensor();
   EXPECT_TRUE(testing::close(out, expected, 1e-5, 1e-5));
@@ -171,7 +175,8 @@ TEST(TestAOTModuleSimplified, test_aot_module_simplified_dynamic) {
   Tensor x = aot_leaf(randn({128, 20})), y = aot_leaf(randn({128, 30}));
   Ref<ShapeEnv> env = ShapeEnv::create();
   auto converter = make_ref<FakeConverter>(env);
-  AotModule compiled = aot_module_simplified(module, {converter->convert(x, "x"), converter->convert(y, "y")});
+  AotModule compiled =
+      aot_module_simplified(module, {converter->convert(x, "x"), converter->convert(y, "y")});
   expect_linear_plus(module, compiled, x, y);
   EXPECT_EQ(env->format_guards(), " - Eq(s1, 20)\n - Eq(s2, 30)");
   // The free size is free.
@@ -192,7 +197,8 @@ TEST(TestAOTModuleSimplified, test_lift_fresh_copy_in_graph) {
   Tensor x = aot_leaf(randn({4}));
   auto converter = make_ref<FakeConverter>(ShapeEnv::create());
   AotModule compiled = aot_module_simplified(module, {converter->convert(x)});
-  testing::expect_equal(compiled.call({x}).elements()[0].to_tensor().detach(), std::get<0>(module(x)).detach());
+  testing::expect_equal(compiled.call({x}).elements()[0].to_tensor().detach(),
+                        std::get<0>(module(x)).detach());
 }
 
 struct Upsampling : nn::Module {

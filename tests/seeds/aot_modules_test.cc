@@ -1,9 +1,9 @@
 // TestAOTAutograd: modules, their buffers, and what is saved for the backward.
 #include <gtest/gtest.h>
 
-#include "seeds/support/aot.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/allocator.h"
 #include "weft/nn/layers.h"
@@ -30,7 +30,9 @@ struct KeptGraphs {
         return aot::nop(graph, examples);
       };
     };
-    return {.forward_compiler = keep(forward), .backward_compiler = keep(backward), .keep_inference_input_mutations = keep_writes};
+    return {.forward_compiler = keep(forward),
+            .backward_compiler = keep(backward),
+            .keep_inference_input_mutations = keep_writes};
   }
 };
 
@@ -86,7 +88,8 @@ TEST(TestAOTAutograd, test_batchnorm) {
 }
 
 struct Counting : nn::Module {
-  Tensor w1 = parameter("w1", zeros({1}).set_requires_grad()), w2 = parameter("w2", zeros({1}).set_requires_grad());
+  Tensor w1 = parameter("w1", zeros({1}).set_requires_grad()),
+         w2 = parameter("w2", zeros({1}).set_requires_grad());
   Tensor buf = buffer("buf", zeros({1}));
   Tensor forward(const Tensor& x) {
     buf.add_(1);
@@ -136,7 +139,8 @@ TEST(TestAOTAutogradParts, test_buffer_batch_norm) {
   Tensor leaf = aot_leaf(ones({20, 100})), leaf2 = aot_leaf(ones({20, 100}));
   Tensor expected = eager(leaf.clone()), out = compiled(leaf2.clone());
   EXPECT_TRUE(testing::close(out, expected, 1e-6, 1e-6));
-  EXPECT_GRAPH(kept.forward, R"(def forward(self, primals_1, primals_2, primals_3, primals_4, primals_5, primals_6):
+  EXPECT_GRAPH(kept.forward,
+               R"(def forward(self, primals_1, primals_2, primals_3, primals_4, primals_5, primals_6):
     add = torch.ops.aten.add.Tensor(primals_5, 1)
     _native_batch_norm_legit_functional = torch.ops.aten._native_batch_norm_legit_functional.default(primals_6, primals_1, primals_2, primals_3, primals_4, True, 0.1, 1e-05);  primals_2 = None
     getitem = _native_batch_norm_legit_functional[0]
@@ -162,8 +166,8 @@ TEST(TestAOTAutogradParts, test_buffer_batch_norm) {
 
 TEST(TestAOTAutograd, test_input_mutation_return) {
   auto f = program([](const Tensor& a, const Tensor& b) { return sin_out(b, a); });
-  GraphModule graph =
-      verify_aot_autograd(f, {randn({3, 3}), ones({3, 3})}, {.test_mutation = true, .keep_input_mutations = true});
+  GraphModule graph = verify_aot_autograd(f, {randn({3, 3}), ones({3, 3})},
+                                          {.test_mutation = true, .keep_input_mutations = true});
   EXPECT_GRAPH(graph, R"(def forward(self, arg0_1, arg1_1):
     sin = torch.ops.aten.sin.default(arg0_1);  arg0_1 = None
     copy_ = torch.ops.aten.copy_.default(arg1_1, sin);  arg1_1 = sin = None

@@ -1,10 +1,10 @@
 // TestAOTAutograd: programs that write to their inputs.
 #include <gtest/gtest.h>
 
-#include "seeds/support/aot.h"
 #include "seeds/support/extensions.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
 #include "weft/ops/functions.h"
 
@@ -38,7 +38,8 @@ TEST(TestAOTAutograd, test_input_mutation_metadata) {
     return a + b;
   });
   for (bool grad : {true, false})
-    verify_aot_autograd(f, {aot_leaf(randn({3, 3}), grad), aot_leaf(ones({3, 3}), grad)}, {.test_mutation = true});
+    verify_aot_autograd(f, {aot_leaf(randn({3, 3}), grad), aot_leaf(ones({3, 3}), grad)},
+                        {.test_mutation = true});
 }
 
 TEST(TestAOTAutograd, test_input_mutation_hidden_from_autograd_aliasing) {
@@ -50,7 +51,8 @@ TEST(TestAOTAutograd, test_input_mutation_hidden_from_autograd_aliasing) {
     }
     return a + 1;
   });
-  GraphModule graph = verify_aot_autograd(f, {aot_leaf(ones({4}))}, {.test_mutation = true, .keep_input_mutations = true});
+  GraphModule graph =
+      verify_aot_autograd(f, {aot_leaf(ones({4}))}, {.test_mutation = true, .keep_input_mutations = true});
   EXPECT_GRAPH(graph, R"(def forward(self, primals_1):
     view = torch.ops.aten.view.default(primals_1, [-1])
     mul = torch.ops.aten.mul.Tensor(view, 2);  view = None
@@ -282,7 +284,8 @@ TEST(TestAOTAutograd, test_input_mutation_aliases_and_none_require_gradients) {
   });
   auto made = [](bool grad, bool of_two) {
     return [=] {
-      Tensor base = of_two ? two_ones({2, 2}) : ones({2, 2}), c = aot_leaf(of_two ? two_ones({2, 2}) : ones({2, 2}), grad);
+      Tensor base = of_two ? two_ones({2, 2}) : ones({2, 2}),
+             c = aot_leaf(of_two ? two_ones({2, 2}) : ones({2, 2}), grad);
       Tensor x = base.add(1);
       return MadeInputs{{base, c}, {x.view(-1), x.view(-1), c}};
     };
@@ -381,14 +384,28 @@ TEST(TestAOTAutogradParts, test_input_mutation_false_aliasing) {
   for (bool grad : {false, true}) verify_aot_autograd(f, halves(grad, true), {.test_mutation = true});
   using Views = std::function<std::pair<Tensor, Tensor>(const Tensor&)>;
   const Views not_overlapping[] = {
-      [](const Tensor& x) { return std::pair{x.as_strided({4, 4}, {8, 1}, 0), x.as_strided({4, 4}, {8, 1}, 28)}; },
-      [](const Tensor& x) { return std::pair{x.view({16, 16}).slice(1, 0, 2), x.view({16, 16}).slice(1, 2, 4)}; },
-      [](const Tensor& x) { return std::pair{x.as_strided({4, 4}, {9, 1}, 0), x.as_strided({4, 4}, {9, 1}, 22)}; },
-      [](const Tensor& x) { return std::pair{x.as_strided({4, 4}, {9, 1}, 0), x.as_strided({4, 4}, {9, 1}, 23)}; },
-      [](const Tensor& x) { return std::pair{x.as_strided({2, 4, 3}, {110, 24, 4}, 5), x.slice(0, 196, 220)}; }};
+      [](const Tensor& x) {
+        return std::pair{x.as_strided({4, 4}, {8, 1}, 0), x.as_strided({4, 4}, {8, 1}, 28)};
+      },
+      [](const Tensor& x) {
+        return std::pair{x.view({16, 16}).slice(1, 0, 2), x.view({16, 16}).slice(1, 2, 4)};
+      },
+      [](const Tensor& x) {
+        return std::pair{x.as_strided({4, 4}, {9, 1}, 0), x.as_strided({4, 4}, {9, 1}, 22)};
+      },
+      [](const Tensor& x) {
+        return std::pair{x.as_strided({4, 4}, {9, 1}, 0), x.as_strided({4, 4}, {9, 1}, 23)};
+      },
+      [](const Tensor& x) {
+        return std::pair{x.as_strided({2, 4, 3}, {110, 24, 4}, 5), x.slice(0, 196, 220)};
+      }};
   const Views overlapping[] = {
-      [](const Tensor& x) { return std::pair{x.as_strided({4, 4}, {9, 1}, 0), x.as_strided({4, 4}, {9, 1}, 24)}; },
-      [](const Tensor& x) { return std::pair{x.as_strided({4, 4}, {9, 1}, 0), x.as_strided({4, 4}, {9, 1}, 25)}; }};
+      [](const Tensor& x) {
+        return std::pair{x.as_strided({4, 4}, {9, 1}, 0), x.as_strided({4, 4}, {9, 1}, 24)};
+      },
+      [](const Tensor& x) {
+        return std::pair{x.as_strided({4, 4}, {9, 1}, 0), x.as_strided({4, 4}, {9, 1}, 25)};
+      }};
   auto of_base = [](const Views& views) {
     return [&views] {
       Tensor base = arange(256, DType::kFloat32), x = base.add(1);
@@ -412,8 +429,8 @@ TEST(TestAOTAutograd, test_input_mutation_multiple) {
     return a + b + c;
   });
   verify_aot_autograd(f, {ones({3, 3}), ones({3, 3}), ones({3, 3})}, {.test_mutation = true});
-  GraphModule graph = verify_aot_autograd(f, {aot_leaf(ones({3, 3})), aot_leaf(ones({3, 3})), aot_leaf(ones({3, 3}))},
-                                          {.test_mutation = true});
+  GraphModule graph = verify_aot_autograd(
+      f, {aot_leaf(ones({3, 3})), aot_leaf(ones({3, 3})), aot_leaf(ones({3, 3}))}, {.test_mutation = true});
   EXPECT_GRAPH(graph, R"(def forward(self, primals_1, primals_2, primals_3):
     clone = torch.ops.aten.clone.default(primals_1);  primals_1 = None
     clone_1 = torch.ops.aten.clone.default(primals_3);  primals_3 = None
@@ -444,7 +461,8 @@ TEST(TestAOTAutograd, test_view_detach) {
     a.mul_(2);
     return std::tuple{a, detached};
   });
-  for (bool grad : {true, false}) verify_aot_autograd(f, {aot_leaf(ones({3, 3}), grad)}, {.test_mutation = true});
+  for (bool grad : {true, false})
+    verify_aot_autograd(f, {aot_leaf(ones({3, 3}), grad)}, {.test_mutation = true});
 }
 
 }  // namespace

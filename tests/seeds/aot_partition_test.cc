@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "seeds/support/aot.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/random.h"
 #include "weft/nn/functional.h"
@@ -14,10 +14,10 @@
 namespace weft {
 namespace {
 
-using ::testing::ElementsAre;
 using testing::aot_leaf;
 using testing::Counts;
 using testing::counts_of;
+using ::testing::ElementsAre;
 using testing::forward_and_backward;
 using testing::output_nodes;
 
@@ -66,7 +66,8 @@ TEST(TestPartitioning, test_default_partitioner_getitem) {
     return layer_norm(x, {10}, weight, bias, 1e-6);
   };
   auto [forward, backward] =
-      forward_and_backward(testing::program(f), {aot_leaf(randn({3, 10})), norm.weight, norm.bias}, {.partitioner = aot::default_partition});
+      forward_and_backward(testing::program(f), {aot_leaf(randn({3, 10})), norm.weight, norm.bias},
+                           {.partitioner = aot::default_partition});
   EXPECT_EQ(counts_of(forward), (Counts{3, 6}));
   EXPECT_EQ(counts_of(backward), (Counts{6, 3}));
 }
@@ -74,7 +75,8 @@ TEST(TestPartitioning, test_default_partitioner_getitem) {
 // Of two sizes that are one symbol a graph reads one, where the row reads both.
 TEST(TestPartitioningParts, test_min_cut_partitioner_save_shape) {
   auto sum = [](const Tensor& x) { return x.sum(1); };
-  auto [forward, backward] = forward_and_backward(testing::program(sum), {aot_leaf(ones({10, 10}))}, {.dynamic = true});
+  auto [forward, backward] =
+      forward_and_backward(testing::program(sum), {aot_leaf(ones({10, 10}))}, {.dynamic = true});
   EXPECT_EQ(counts_of(forward), (Counts{1, 2}));
   EXPECT_EQ(counts_of(backward), (Counts{2, 1}));
   std::vector<std::string> names;
@@ -86,7 +88,8 @@ TEST(TestPartitioningParts, test_min_cut_partitioner_save_shape) {
     return cat({a.expand({rows, a.size(0)}), b, c});
   };
   auto [forward2, backward2] = forward_and_backward(
-      testing::program(concatenate), {aot_leaf(randn({10})), aot_leaf(randn({3, 10})), aot_leaf(randn({2, 10}))}, {.dynamic = true});
+      testing::program(concatenate),
+      {aot_leaf(randn({10})), aot_leaf(randn({3, 10})), aot_leaf(randn({2, 10}))}, {.dynamic = true});
   EXPECT_EQ(counts_of(forward2), (Counts{3, 4}));
   EXPECT_EQ(counts_of(backward2), (Counts{4, 3}));
   const std::vector<Node*> outputs = output_nodes(forward2);
@@ -95,7 +98,8 @@ TEST(TestPartitioningParts, test_min_cut_partitioner_save_shape) {
 
 // A tensor, the sizes of another one, an input, and a product.
 Value tensor_shape_tensor(Args args) {
-  const Tensor a = args[0].to_tensor(), b = args[1].to_tensor(), c = args[2].to_tensor(), d = args[3].to_tensor();
+  const Tensor a = args[0].to_tensor(), b = args[1].to_tensor(), c = args[2].to_tensor(),
+               d = args[3].to_tensor();
   SymInt rows = b.size(0) + c.size(0);
   Tensor joined = cat({a.expand({rows, a.size(0)}), b, c});
   Tensor product = mm(joined, d);
@@ -103,7 +107,8 @@ Value tensor_shape_tensor(Args args) {
   return Value::tuple({joined, Value::tuple({Value(b.size(0)), Value(b.size(1))}), c, second});
 }
 
-void expect_tensor_shape_tensor(const aot::Partitioner& partitioner, Counts forward_counts, Counts backward_counts, size_t symbols) {
+void expect_tensor_shape_tensor(const aot::Partitioner& partitioner, Counts forward_counts,
+                                Counts backward_counts, size_t symbols) {
   GraphModule forward, backward;
   auto keep = [](GraphModule& into) {
     return [&into](GraphModule& graph, const ValueList& examples) {
@@ -111,10 +116,14 @@ void expect_tensor_shape_tensor(const aot::Partitioner& partitioner, Counts forw
       return aot::nop(graph, examples);
     };
   };
-  ValueList inputs = {aot_leaf(randn({10})), aot_leaf(randn({3, 10})), aot_leaf(randn({2, 10})), aot_leaf(randn({10, 1}))};
-  AotFunction compiled = aot_function(ValueFunction(tensor_shape_tensor),
-                                      {.forward_compiler = keep(forward), .backward_compiler = keep(backward),
-                                       .partitioner = partitioner, .decompositions = aot::default_decompositions(), .dynamic = true});
+  ValueList inputs = {aot_leaf(randn({10})), aot_leaf(randn({3, 10})), aot_leaf(randn({2, 10})),
+                      aot_leaf(randn({10, 1}))};
+  AotFunction compiled =
+      aot_function(ValueFunction(tensor_shape_tensor), {.forward_compiler = keep(forward),
+                                                        .backward_compiler = keep(backward),
+                                                        .partitioner = partitioner,
+                                                        .decompositions = aot::default_decompositions(),
+                                                        .dynamic = true});
   const Value outputs = compiled.call(inputs), expected = tensor_shape_tensor(inputs);
   (outputs.elements()[0].to_tensor().sum() + outputs.elements()[2].to_tensor().sum()).backward();
   EXPECT_EQ(counts_of(forward), forward_counts);
@@ -124,7 +133,9 @@ void expect_tensor_shape_tensor(const aot::Partitioner& partitioner, Counts forw
   for (Node* node : output_nodes(forward)) is_symbol.push_back(aot::is_symbolic_number_node(*node));
   EXPECT_EQ(is_symbol, wanted);
   for (size_t i : {0, 2, 3})
-    EXPECT_TRUE(testing::close(outputs.elements()[i].to_tensor(), expected.elements()[i].to_tensor(), 1e-5, 1e-5)) << i;
+    EXPECT_TRUE(
+        testing::close(outputs.elements()[i].to_tensor(), expected.elements()[i].to_tensor(), 1e-5, 1e-5))
+        << i;
   EXPECT_EQ(outputs.elements()[1], Value::tuple({3, 10}));
 }
 
@@ -142,9 +153,12 @@ TEST(TestPartitioning, test_min_cut_partitioner) {
   EXPECT_EQ(counts_of(forward), (Counts{1, 2}));
   EXPECT_EQ(counts_of(backward), (Counts{2, 1}));
   EXPECT_EQ(output_nodes(forward)[1]->name(), "primals_1");
-  auto sum = [](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) { return (a + b + c + d).cos().cos(); };
+  auto sum = [](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) {
+    return (a + b + c + d).cos().cos();
+  };
   auto [forward4, backward4] = forward_and_backward(
-      testing::program(sum), {aot_leaf(randn({3})), aot_leaf(randn({3})), aot_leaf(randn({3})), aot_leaf(randn({3}))});
+      testing::program(sum),
+      {aot_leaf(randn({3})), aot_leaf(randn({3})), aot_leaf(randn({3})), aot_leaf(randn({3}))});
   EXPECT_EQ(counts_of(forward4), (Counts{4, 2}));
   EXPECT_EQ(counts_of(backward4), (Counts{2, 4}));
   EXPECT_EQ(output_nodes(forward4)[1]->name(), "add_2");
@@ -168,9 +182,11 @@ TEST(TestPartitioning, test_preserve_random) {
   Tensor out = compiled(x);
   testing::expect_equal(out, expected);
   // The mask of the forward is also that of the backward, however it is found again.
-  for (const aot::Partitioner& partitioner : {aot::Partitioner(aot::default_partition), aot::min_cut_partitioner()}) {
+  for (const aot::Partitioner& partitioner :
+       {aot::Partitioner(aot::default_partition), aot::min_cut_partitioner()}) {
     Tensor leaf = aot_leaf(ones({1000}));
-    Tensor masked = aot_function([](const Tensor& t) { return dropout(t, 0.5, true); }, {.partitioner = partitioner})(leaf);
+    Tensor masked = aot_function([](const Tensor& t) { return dropout(t, 0.5, true); },
+                                 {.partitioner = partitioner})(leaf);
     randn({7});
     masked.sum().backward();
     testing::expect_equal(leaf.grad(), masked.detach());
@@ -189,7 +205,8 @@ TEST(TestPartitioning, test_generate_gives_inference_graph) {
     NoGrad no_grad;
     return mul(x, x);
   };
-  aot_function(f, {.forward_compiler = count(training), .inference_compiler = count(inference)})(aot_leaf(randn({4})));
+  aot_function(
+      f, {.forward_compiler = count(training), .inference_compiler = count(inference)})(aot_leaf(randn({4})));
   EXPECT_EQ(inference, 1);
   EXPECT_EQ(training, 0);
 }

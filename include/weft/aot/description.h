@@ -21,10 +21,10 @@ struct InputUse {
   bool is_leaf = true;
   bool requires_grad = false;  // as it was given
   bool requires_grad_after = false;
-  bool is_written = false;             // its elements
-  bool changes_metadata = false;       // its sizes, strides or memory: `t_`, `set_`, `resize_`
-  bool replaces_storage = false;       // looks at other memory: `set_`
-  bool resizes_storage = false;        // its storage is emptied, or filled again
+  bool is_written = false;               // its elements
+  bool changes_metadata = false;         // its sizes, strides or memory: `t_`, `set_`, `resize_`
+  bool replaces_storage = false;         // looks at other memory: `set_`
+  bool resizes_storage = false;          // its storage is emptied, or filled again
   bool is_hidden_from_autograd = false;  // every write is: through `.data`
   bool is_under_no_grad = false;         // every write is, or hidden
   WriteBack write_back = WriteBack::kNone;
@@ -48,11 +48,14 @@ struct OutputOrigin {
   size_t source = 0;
   Ref<ViewStep> steps = nullptr;  // without a base; null where a view has the geometry of its source
   bool requires_grad = false;
-  Value like = {};  // of a tensor: its type and geometry
+  bool is_silent_view = false;  // made while gradients were not recorded: has no history of its own
+  Value like = {};              // of a tensor: its type and geometry
 
+  // A leaf that requires a gradient, though it shows memory of something that has a history.
+  bool is_silent_leaf() const { return kind == Kind::kFresh && is_silent_view && requires_grad; }
   bool is_regenerated() const {
-    return kind == Kind::kInput || kind == Kind::kViewOfInput || kind == Kind::kViewOfBase ||
-           kind == Kind::kViewOfOutput;
+    return is_silent_leaf() || kind == Kind::kInput || kind == Kind::kViewOfInput ||
+           kind == Kind::kViewOfBase || kind == Kind::kViewOfOutput;
   }
 };
 
@@ -64,7 +67,7 @@ struct OutputOrigin {
 struct CallDescription {
   std::vector<InputUse> inputs;
   std::vector<OutputOrigin> outputs;
-  std::vector<Value> bases;        // like OutputOrigin::like
+  std::vector<Value> bases;          // like OutputOrigin::like
   std::vector<size_t> written_back;  // inputs, in order
   // Whether something that comes out requires a gradient, so that there is a backward graph.
   bool needs_backward = false;

@@ -22,8 +22,9 @@ using Partitioner = std::function<Partition(const GraphModule& joint, size_t num
 // sizes.
 Partition default_partition(const GraphModule& joint, size_t num_forward_outputs);
 
-// What the backward can compute again from less, at little cost, is not saved: the cheapest set of values by size
-// and distance, found as a minimum cut. Matmuls, convolutions, normalisations and random numbers are computed once.
+// What the backward can compute again from less, at little cost, is not saved: the cheapest set of values by
+// size and distance, found as a minimum cut. Matmuls, convolutions, normalisations and random numbers are
+// computed once.
 struct MinCutOptions {
   // Operators that may be computed again besides pointwise ones, views, reductions and factories.
   std::vector<const Operator*> recomputable_ops = {};

@@ -13,7 +13,9 @@ struct TwoTensor final : Extension {
   TwoTensor(Tensor first, Tensor second) : a(std::move(first)), b(std::move(second)) {}
   Tensor a, b;
 
-  static Tensor make(const Tensor& a, const Tensor& b) { return make_extension(make_ref<TwoTensor>(a, b), a); }
+  static Tensor make(const Tensor& a, const Tensor& b) {
+    return make_extension(make_ref<TwoTensor>(a, b), a);
+  }
   std::string type_name() const override { return "TwoTensor"; }
   std::vector<Tensor> inner_tensors() const override { return {a, b}; }
   std::vector<std::string> inner_names() const override { return {"a", "b"}; }
@@ -21,8 +23,10 @@ struct TwoTensor final : Extension {
     return make_ref<TwoTensor>(inner[0], inner[1]);
   }
   std::optional<Value> handle(const Operator& op, Args args) override {
-    const Value first = dispatch::redispatch(op, unwrap_extensions<TwoTensor>(args, [](TwoTensor& t) { return t.a; }));
-    const Value second = dispatch::redispatch(op, unwrap_extensions<TwoTensor>(args, [](TwoTensor& t) { return t.b; }));
+    const Value first =
+        dispatch::redispatch(op, unwrap_extensions<TwoTensor>(args, [](TwoTensor& t) { return t.a; }));
+    const Value second =
+        dispatch::redispatch(op, unwrap_extensions<TwoTensor>(args, [](TwoTensor& t) { return t.b; }));
     return joined(first, second);
   }
 

@@ -12,7 +12,9 @@ ValueFunction program(F f) {
   return make_callable(std::move(f));
 }
 // A tensor whose gradient is wanted, or not.
-inline Tensor aot_leaf(const Tensor& tensor, bool requires_grad = true) { return tensor.set_requires_grad(requires_grad); }
+inline Tensor aot_leaf(const Tensor& tensor, bool requires_grad = true) {
+  return tensor.set_requires_grad(requires_grad);
+}
 
 struct MadeInputs {
   ValueList leaves;  // whose gradients are compared
@@ -20,7 +22,7 @@ struct MadeInputs {
 };
 
 struct VerifyAot {
-  bool test_mutation = false;  // the inputs are leaves + 1, and every output is written to in the end
+  bool test_mutation = false;         // the inputs are leaves + 1, and every output is written to in the end
   bool keep_input_mutations = false;  // only with writes kept in the graph; otherwise with and without
   bool dynamic = false;
   Decompositions decompositions = {};
@@ -29,7 +31,8 @@ struct VerifyAot {
 // Compares a function with its compiled form on two copies of the inputs: outputs, gradients, requires_grad,
 // leaf or not, what shares memory with what, what writes to outputs do, and the inputs afterwards. The last
 // forward graph that was compiled.
-GraphModule verify_aot_autograd(const ValueFunction& f, const ValueList& inputs, const VerifyAot& options = {});
+GraphModule verify_aot_autograd(const ValueFunction& f, const ValueList& inputs,
+                                const VerifyAot& options = {});
 GraphModule verify_aot_autograd(const ValueFunction& f, const std::function<MadeInputs()>& maker,
                                 const VerifyAot& options = {});
 // The same for what calls a compiled form of the function, made by `compile`.
@@ -54,7 +57,8 @@ struct GraphOptions {
   aot::Partitioner partitioner = aot::min_cut_partitioner();
   bool dynamic = false;
 };
-Graphs forward_and_backward(const ValueFunction& f, const ValueList& inputs, const GraphOptions& options = {});
+Graphs forward_and_backward(const ValueFunction& f, const ValueList& inputs,
+                            const GraphOptions& options = {});
 // How many inputs and outputs a graph has.
 struct Counts {
   size_t inputs = 0, outputs = 0;
@@ -63,8 +67,8 @@ struct Counts {
 Counts counts_of(const GraphModule& graph);
 std::vector<Node*> output_nodes(const GraphModule& graph);
 
-// What a graph returns as expressions over its inputs: the same for graphs that differ in the order of independent
-// statements, and in how often they compute one value.
+// What a graph returns as expressions over its inputs: the same for graphs that differ in the order of
+// independent statements, and in how often they compute one value.
 std::string returned_expressions(const std::string& code);
 
 }  // namespace weft::testing
@@ -73,6 +77,6 @@ std::string returned_expressions(const std::string& code);
 #define EXPECT_GRAPH(module, text) \
   EXPECT_EQ(::weft::testing::canonical(::weft::testing::code_of(module)), ::weft::testing::canonical(text))
 // The same for rows whose functionalisation replays views at other times than weft's does.
-#define EXPECT_SAME_RESULTS(module, text)                                                    \
+#define EXPECT_SAME_RESULTS(module, text)                                            \
   EXPECT_EQ(::weft::testing::returned_expressions(::weft::testing::code_of(module)), \
             ::weft::testing::returned_expressions(text))

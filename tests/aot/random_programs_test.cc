@@ -1,0 +1,168 @@
+// Random programs of views, writes and arithmetic do compiled what they do in eager mode, to the last alias.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "support/verify_aot.h"
+#include "weft/autograd/autograd.h"
+#include "weft/base/error.h"
+#include "weft/core/view_step.h"
+#include "weft/ops/functions.h"
+
+namespace weft {
+namespace {
+
+using testing::aot_leaf;
+using testing::MadeInputs;
+
+// A list of steps over a growing list of tensors of 4 x 4 elements or parts of them.
+struct Step {
+  int kind = 0;
+  size_t first = 0, second = 0;
+};
+
+class Program {
+ public:
+  explicit Program(uint32_t seed) {
+    std::mt19937 random(seed);
+    auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
+    inputs_ = 1 + below(3);
+    shares_memory_ = below(3) == 0;
+    for (size_t i = 0; i < inputs_; ++i) requires_grad_.push_back(below(2) == 0);
+    size_t tensors = inputs_;
+    for (size_t n = 2 + below(6); n > 0; --n) {
+      Step step{static_cast<int>(below(14)), below(tensors), below(tensors)};
+      steps_.push_back(step);
+      ++tensors;
+    }
+    for (size_t n = 1 + below(3); n > 0; --n) results_.push_back(below(tensors));
+    dynamic_ = below(4) == 0;
+  }
+
+  bool is_dynamic() const { return dynamic_; }
+  std::string to_string() const {
+    std::string text = fmt::format("{} inputs{}:", inputs_, shares_memory_ ? " of one memory" : "");
+    for (const Step& step : steps_) text += fmt::format(" {}({}, {})", step.kind, step.first, step.second);
+    text += " ->";
+    for (size_t result : results_) text += fmt::format(" {}", result);
+    for (bool wanted : requires_grad_) text += wanted ? " g" : " -";
+    return text;
+  }
+
+  MadeInputs inputs() const {
+    MadeInputs made;
+    Tensor shared = aot_leaf(arange(16, DType::kFloat32).reshape({4, 4}).mul(0.1).clone(), requires_grad_[0]);
+    Tensor base = shared_base(shared);
+    if (shares_memory_) made.leaves.emplace_back(shared);
+    for (size_t i = 0; i < inputs_; ++i) {
+      if (shares_memory_) {
+        made.inputs.emplace_back(i == 0 ? base.view({4, 4}) : base.t());
+        continue;
+      }
+      Tensor leaf = aot_leaf(
+          arange(16, DType::kFloat32).reshape({4, 4}).mul(0.1 + 0.1 * static_cast<double>(i)).clone(),
+          requires_grad_[i]);
+      made.leaves.emplace_back(leaf);
+      made.inputs.emplace_back(leaf.add(0.5));
+    }
+    return made;
+  }
+
+  Value run(Args args) const {
+    std::vector<Tensor> tensors;
+    for (const Value& arg : args) tensors.push_back(arg.to_tensor());
+    for (const Step& step : steps_) tensors.push_back(apply(step, tensors));
+    ValueList results;
+    for (size_t i : results_) results.emplace_back(tensors[i]);
+    return Value::tuple(results);
+  }
+
+ private:
+  static Tensor shared_base(const Tensor& leaf) { return leaf.add(0.5); }
+
+  static Tensor apply(const Step& step, const std::vector<Tensor>& tensors) {
+    const Tensor &a = tensors[step.first], &b = tensors[step.second];
+    switch (step.kind) {
+      case 0:
+        return a.sin();
+      case 1:
+        return a * 0.5;
+      case 2:
+        return a.sum() + b;
+      case 3:
+        return a.numel().same_as(b.numel()) ? a.reshape(b.sizes()) + b : a + 1;
+      case 4:
+        return a.dim() > 1 ? a.t() : a.unsqueeze(0);
+      case 5:
+        return a.is_contiguous() ? a.view(-1) : a.unsqueeze(-1);
+      case 6:
+        return a.dim() > 0 && a.size(0) > SymInt(1) ? a.select(0, 1) : a.unsqueeze(0);
+      case 7:
+        return a.dim() > 0 && a.size(0) > SymInt(2) ? a.slice(0, 1, 3) : a.tanh();
+      case 8:
+        return a.mul_(1.5);
+      case 9:
+        return a.add_(b.detach().mean());
+      case 10:
+        return a.detach();
+      case 11: {
+        NoGrad no_grad;
+        return a.view(a.sizes());
+      }
+      case 12:
+        return a.dim() == 2 ? a.t_() : a.cos();
+      default:
+        return a.clone();
+    }
+  }
+
+  size_t inputs_ = 0;
+  bool shares_memory_ = false, dynamic_ = false;
+  std::vector<bool> requires_grad_;
+  std::vector<Step> steps_;
+  std::vector<size_t> results_;
+};
+
+bool runs_eagerly(const Program& program) {
+  try {
+    const MadeInputs made = program.inputs();
+    for (const Value& output : tree_leaves(program.run(made.inputs))) {
+      const Tensor& tensor = output.tensor_ref();
+      // A view, with a history, of one that was made without: its gradient goes nowhere. Compiled, it has
+      // none.
+      if (tensor.is_view() && tensor.impl()->view->creation == ViewCreation::kNoGrad && !tensor.is_leaf())
+        return false;
+      if (tensor.requires_grad()) tensor.sum().backward({}, /*retain_graph=*/true);
+    }
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST(RandomAotPrograms, DoWhatTheyDoInEagerMode) {
+  const char* given = std::getenv("WEFT_RANDOM_PROGRAMS");
+  const uint32_t count = given ? static_cast<uint32_t>(std::atoi(given)) : 500;
+  uint32_t compared = 0;
+  for (uint32_t seed = 0; seed < count; ++seed) {
+    const Program program(seed);
+    if (!runs_eagerly(program)) continue;
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, program.to_string()));
+    ++compared;
+    try {
+      testing::verify_aot_autograd([&](Args args) { return program.run(args); },
+                                   [&] { return program.inputs(); }, {.dynamic = program.is_dynamic()});
+    } catch (const UnsupportedError&) {
+      --compared;
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(compared, count / 2);
+}
+
+}  // namespace
+}  // namespace weft
