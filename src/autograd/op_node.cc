@@ -141,9 +141,7 @@ std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads) {
   grads_ = std::move(grads);
   Grads given = op_.def().vjp.rule(*this);
   grads_.clear();
-  if (given.size() != tensors_.size()) [[unlikely]]
-    invariant(false, "the vjp of {} gave {} gradients for {} tensor arguments", op_.name(), given.size(),
-              tensors_.size());
+  check_gradients(given);
   for (size_t i = 0; i < given.size(); ++i) {
     const TensorArgument& t = tensors_[i];
     if (!t.is_list) {
@@ -153,6 +151,19 @@ std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads) {
     for (size_t k = 0; k < given[i].list.size(); ++k) flat[t.first + k] = std::move(given[i].list[k]);
   }
   return flat;
+}
+
+// The rule may be one of an operator of the user's.
+void OpNode::check_gradients(const Grads& given) const {
+  if (given.size() != tensors_.size()) [[unlikely]]
+    fail("the vjp of {} gave {} gradients for {} tensor arguments; it gives one for each, undefined for zero",
+         op_.name(), given.size(), tensors_.size());
+  for (size_t i = 0; i < given.size(); ++i) {
+    const size_t wanted = tensors_[i].is_list ? tensors_[i].count : 0;
+    if (given[i].list.size() > wanted) [[unlikely]]
+      fail("the vjp of {} gave {} gradients for argument {}, which has {}", op_.name(), given[i].list.size(),
+           tensors_[i].argument, tensors_[i].is_list ? fmt::format("{} tensors", wanted) : "no list");
+  }
 }
 
 const OpNode::TensorArgument& OpNode::find(int argument) const {
@@ -169,7 +180,12 @@ void OpNode::check_declared(bool declared, const char* what, int index) const {
         op_.name(), what, index);
 }
 
-const Tensor& OpNode::grad(int result) const { return grads_[static_cast<size_t>(result)]; }
+const Tensor& OpNode::grad(int result) const {
+  if (static_cast<size_t>(result) >= grads_.size()) [[unlikely]]
+    fail("the vjp of {} reads the gradient of result {}, but the call has {} results", op_.name(), result,
+         grads_.size());
+  return grads_[static_cast<size_t>(result)];
+}
 
 Tensor OpNode::input(int argument) const {
   check_declared(reads_input(static_cast<size_t>(argument)), "input", argument);

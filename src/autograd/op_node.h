@@ -40,6 +40,7 @@ class OpNode final : public GradNode, private Vjp {
   };
   const TensorArgument& find(int argument) const;
   void check_declared(bool declared, const char* what, int index) const;
+  void check_gradients(const Grads& given) const;
 
   // Vjp
   const Tensor& grad(int result) const override;

@@ -226,9 +226,6 @@ void Allocator::set_cache_limit(size_t bytes) {
 }
 
 void Allocator::set_capacity(size_t bytes) {
-  require(shared_->device.type == DeviceType::kSim,
-          "set_capacity: the memory of {} is what the machine has; only simulated devices can be bounded",
-          shared_->device.to_string());
   std::lock_guard lock(shared_->mutex);
   shared_->capacity = std::min(bytes, kMostBytes);
 }

@@ -54,9 +54,14 @@ class Inputs {
 
  private:
   Tensor tensor(const Tensor& given, const sym::Source& source) {
-    const Tensor own =
-        fake_ && !is_fake(given) ? fake_->fake_of(given, FakeRequest(source).without_base()) : given;
+    const Tensor own = fake_ && !is_fake(given) ? fake_->fake_of(given, request_for(given, source)) : given;
     return seen_.insert(own.impl()->serial()).second ? own : second_input(own);
+  }
+
+  FakeRequest request_for(const Tensor& given, const sym::Source& source) const {
+    FakeRequest request(source);
+    if (options_.mode == CaptureMode::kFake) request.dims = FakeRequest::fixed(given.dim()).dims;
+    return request.without_base();
   }
 
   // Two arguments that are one tensor are two inputs, which share their memory.
@@ -106,10 +111,10 @@ void check_result(const Value& result) {
 GraphModule GraphMaker::capture(const ValueList& args) const {
   std::optional<FakeMode> fake;
   if (options_.mode != CaptureMode::kReal) {
-    FakeOptions fake_options{.allow_real_inputs = true};  // the recorder knows which may be there
-    if (options_.mode == CaptureMode::kSymbolic)
-      fake_options.shape_env = options_.shape_env ? options_.shape_env : ShapeEnv::create();
-    fake.emplace(fake_options);
+    // The recorder knows which real ones may be there. Sizes that only data can tell are symbols also where
+    // those of the inputs are numbers.
+    fake.emplace(FakeOptions{.shape_env = options_.shape_env ? options_.shape_env : ShapeEnv::create(),
+                             .allow_real_inputs = true});
   }
   GraphRecorder recorder(options_, root_.get());
   FlatTree flat = tree_flatten(Value::tuple(args));

@@ -4,7 +4,9 @@ namespace weft {
 
 FutureObject::FutureObject(FunctionRef<Value()> f) {
   try {
-    result_ = f();
+    Value result = f();
+    nesting_ = nesting_around({&result, 1});
+    result_ = std::move(result);
   } catch (...) {
     error_ = std::current_exception();
   }

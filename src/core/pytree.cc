@@ -41,8 +41,12 @@ TreeSpec TreeSpec::make(Node node) {
   for (const size_t field : node.present) mix(node.hash, hash_of(node.type->fields()[field]));
   for (const TreeSpec& child : node.children) {
     node.num_leaves += child.num_leaves();
+    if (child.node_) node.nesting = std::max(node.nesting, child.node_->nesting);
     mix(node.hash, child.hash());
   }
+  require(node.nesting < kMostNesting, "a tree spec is nested more than {} deep, as no value can be",
+          kMostNesting);
+  ++node.nesting;
   return TreeSpec(Ref<const Node>(new Node(std::move(node))));
 }
 
@@ -166,11 +170,7 @@ class Trail {
  public:
   class Step {
    public:
-    Step(Trail& trail, PathKey key) : trail_(trail) {
-      require(trail.path_.size() < kMostNesting,
-              "a tree is nested deeper than {} levels; does a container hold itself?", kMostNesting);
-      trail.path_.push_back(std::move(key));
-    }
+    Step(Trail& trail, PathKey key) : trail_(trail) { trail.path_.push_back(std::move(key)); }
     ~Step() { trail_.path_.pop_back(); }
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;

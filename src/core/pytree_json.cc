@@ -279,7 +279,9 @@ std::string TreeSpec::to_json() const { return Json(Json::Array{kProtocol, node_
 
 TreeSpec TreeSpec::from_json(std::string_view text, std::string_view source,
                              std::span<const StructTypeRef> named_tuples) {
-  return Reader(source, named_tuples).read(Json::parse(text, source));
+  // A level of a tree is an object with a list in it, and so is a leaf; the whole is in a list.
+  constexpr int kDeepest = 2 * int{kMostNesting} + 3;
+  return Reader(source, named_tuples).read(Json::parse(text, source, {.max_depth = kDeepest}));
 }
 
 }  // namespace weft

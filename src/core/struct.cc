@@ -64,7 +64,10 @@ StructTypeRef find_struct(std::string_view name) {
 }
 
 StructObject::StructObject(StructTypeRef type, ValueList fields)
-    : ValueObject(Role::kStruct), type_(std::move(type)), fields_(std::move(fields)) {
+    : ValueObject(Role::kStruct),
+      type_(std::move(type)),
+      fields_(std::move(fields)),
+      nesting_(nesting_around(fields_)) {
   require(fields_.size() == type_->fields().size(), "struct {} has {} fields, but {} values came",
           type_->name(), type_->fields().size(), fields_.size());
 }

@@ -11,9 +11,6 @@
 
 namespace weft {
 
-// Deeper trees are taken for containers that hold themselves.
-inline constexpr size_t kMostNesting = 512;
-
 struct TreeLevel {
   TreeSpec head;  // with leaves for children
   ValueList children;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -29,6 +30,31 @@ T& unboxed(void* counted) {
   return static_cast<Box<T>*>(counted)->value;
 }
 
+uint32_t checked_nesting(uint32_t inner) {
+  require(inner < kMostNesting, "containers are nested more than {} deep; keep what is deeper in a flat list",
+          kMostNesting);
+  return inner + 1;
+}
+
+uint32_t nesting_of(const ValueList& elements) { return nesting_around(elements); }
+uint32_t nesting_of(const Dict& dict) {
+  uint32_t deepest = 0;
+  for (const auto& [key, value] : dict) deepest = std::max({deepest, key.nesting(), value.nesting()});
+  return checked_nesting(deepest);
+}
+
+// A ValueList or a Dict.
+template <typename T>
+struct Container : Box<T> {
+  explicit Container(T contents) : Box<T>(std::move(contents)), nesting(nesting_of(this->value)) {}
+  const uint32_t nesting;
+};
+
+template <typename T>
+void* contained(T contents) {
+  return Ref<Container<T>>(new Container<T>(std::move(contents))).detach();
+}
+
 // Calls f with the counted object as its own type.
 template <typename F>
 void visit_counted(Value::Kind kind, void* counted, F f) {
@@ -50,9 +76,9 @@ void visit_counted(Value::Kind kind, void* counted, F f) {
       return f(static_cast<Box<Generator>*>(counted));
     case Kind::kList:
     case Kind::kTuple:
-      return f(static_cast<Box<ValueList>*>(counted));
+      return f(static_cast<Container<ValueList>*>(counted));
     case Kind::kDict:
-      return f(static_cast<Box<Dict>*>(counted));
+      return f(static_cast<Container<Dict>*>(counted));
     case Kind::kObject:
       return f(static_cast<ValueObject*>(counted));
     default:
@@ -61,6 +87,26 @@ void visit_counted(Value::Kind kind, void* counted, F f) {
 }
 
 }  // namespace
+
+uint32_t nesting_around(Args elements) {
+  uint32_t deepest = 0;
+  for (const Value& element : elements) deepest = std::max(deepest, element.nesting());
+  return checked_nesting(deepest);
+}
+
+uint32_t Value::nesting() const noexcept {
+  switch (kind_) {
+    case Kind::kList:
+    case Kind::kTuple:
+      return static_cast<Container<ValueList>*>(payload_.counted)->nesting;
+    case Kind::kDict:
+      return static_cast<Container<Dict>*>(payload_.counted)->nesting;
+    case Kind::kObject:
+      return static_cast<ValueObject*>(payload_.counted)->nesting();
+    default:
+      return 0;
+  }
+}
 
 void Value::add_ref() const noexcept {
   if (is_tensor()) [[likely]]
@@ -132,11 +178,15 @@ Value value_of(const Scalar& v) {
 Value::Value(const Scalar& v) : Value(value_of(v)) {}
 Value::Value(std::string_view v) : kind_(Kind::kString) { payload_.counted = boxed(std::string(v)); }
 Value::Value(const Generator& v) : kind_(Kind::kGenerator) { payload_.counted = boxed(v); }
-Value::Value(const Dict& v) : kind_(Kind::kDict) { payload_.counted = boxed(v); }
+// Of no kind until it is made, since making it may fail.
+Value::Value(const Dict& v) : kind_(Kind::kNone) {
+  payload_.counted = contained(v);
+  kind_ = Kind::kDict;
+}
 
 Value Value::list(ValueList elements) {
   Value value;
-  value.payload_.counted = boxed(std::move(elements));
+  value.payload_.counted = contained(std::move(elements));
   value.kind_ = Kind::kList;
   return value;
 }
@@ -279,10 +329,6 @@ Generator Value::to_generator() const {
   return unboxed<Generator>(payload_.counted);
 }
 const ValueList& Value::elements() const {
-  if (!is_sequence()) wrong_kind("a list or tuple");
-  return unboxed<ValueList>(payload_.counted);
-}
-ValueList& Value::mutable_elements() {
   if (!is_sequence()) wrong_kind("a list or tuple");
   return unboxed<ValueList>(payload_.counted);
 }

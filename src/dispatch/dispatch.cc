@@ -56,7 +56,26 @@ uint32_t flags_of(Args args) noexcept {
   return flags;
 }
 
+namespace {
+
+// Layers and kernels take what the schema calls a tensor for one.
+void require_tensors(const Operator& op, Args args) {
+  const Operator::Info& info = op.info();
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (info.is_tensor[i] != 1 || args[i].is_tensor()) [[likely]]
+      continue;
+    const Argument& argument = info.schema.arguments[i];
+    if (args[i].is_none() && argument.type.is_optional()) continue;
+    require(!args[i].is_none(), "{}: argument '{}' is an undefined tensor", op.name(), argument.name);
+    fail("{}: argument '{}': expected a tensor but got {} ({})", op.name(), argument.name,
+         args[i].kind_name(), args[i].to_string());
+  }
+}
+
+}  // namespace
+
 Value redispatch(const Operator& op, Args args) {
+  require_tensors(op, args);
   const LayerState& state = layer_state();
   uint32_t mask = state.grad_mode ? state.mask : state.mask & ~layer::kAutograd;
   const uint32_t flags = flags_of(args);
@@ -171,13 +190,6 @@ void note_views(const Operator& op, Args args, const Value& result) {
 
 namespace {
 
-void refuse_undefined(const Operator& op, Args args) {
-  const Schema& schema = op.schema();
-  for (size_t i = 0; i < args.size(); ++i)
-    if (args[i].is_none() && schema.arguments[i].type.kind() == Type::Kind::kTensor) [[unlikely]]
-      fail("{}: argument '{}' is an undefined tensor", op.name(), schema.arguments[i].name);
-}
-
 void refuse_inference_writes(const Operator& op, Args args) {
   const Operator::Info& info = op.info();
   for (size_t i = 0; i < args.size(); ++i)
@@ -197,7 +209,6 @@ namespace {
 // `flags` are those of the arguments.
 Value run_kernel(const Operator& op, Args args, uint32_t flags) {
   if (const HigherOrder* higher_order = op.def().higher_order) return higher_order->run(args);
-  refuse_undefined(op, args);
   if (!op.kernel()) unsupported("{}: no kernel is defined for it", op.name());
   const Operator::Info& info = op.info();
   if (!info.is_mutable && !info.is_view && !(flags & layer::kKernelDetour)) [[likely]]

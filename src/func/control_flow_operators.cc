@@ -4,6 +4,7 @@
 #include "ops/table.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
+#include "weft/core/value_walk.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/functions.h"
 
@@ -231,9 +232,34 @@ Value stack_rows(const char* what, const std::vector<ValueList>& rows) {
   return Value::tuple(std::move(columns));
 }
 
+// What stacking the results of no rows gives: the function runs on nothing but shapes. Its first inputs are
+// `before`, then a row of each x, then `fixed`.
+ValueList without_rows(Callable& function, const ValueList& before, const ValueList& xs,
+                       const ValueList& fixed) {
+  ValueList results, columns;
+  {
+    FakeMode mode(FakeOptions{.allow_real_inputs = true});
+    auto faked = [&](const Tensor& tensor) { return Value(mode.fake_of(tensor.detach())); };
+    ValueList rows;
+    for (const Value& x : xs) {
+      const SymIntSpan sizes = x.tensor_ref().sizes();
+      rows.emplace_back(faked(x.tensor_ref()).to_tensor().new_empty(SymInts(sizes.begin() + 1, sizes.end())));
+    }
+    results =
+        as_tuple(function.call(joined(joined(map_tensors(before, faked), rows), map_tensors(fixed, faked))))
+            .elements();
+  }
+  for (size_t i = before.size(); i < results.size(); ++i) {
+    const Tensor row = results[i].to_tensor();
+    columns.emplace_back(empty(joined_sizes(0, row), row.dtype(), std::nullopt, row.device()));
+  }
+  return columns;
+}
+
 Value run_map(Args args) {
   ValueList xs = list_at(args, 1), fixed = list_at(args, 2);
   int64_t count = row_count("map", xs);
+  if (count == 0) return Value::tuple(without_rows(function_at(args, 0), {}, xs, fixed));
   std::vector<ValueList> rows;
   for (int64_t i = 0; i < count; ++i)
     rows.push_back(as_tuple(function_at(args, 0).call(joined(slices(xs, i), fixed))).elements());
@@ -266,6 +292,7 @@ Value fake_map(Args args) {
 Value run_scan(Args args) {
   ValueList carry = list_at(args, 1), xs = list_at(args, 2), fixed = list_at(args, 3);
   int64_t count = row_count("scan", xs);
+  if (count == 0) return Value::tuple(joined(carry, without_rows(function_at(args, 0), carry, xs, fixed)));
   std::vector<ValueList> rows;
   for (int64_t i = 0; i < count; ++i) {
     ValueList results =

@@ -55,7 +55,7 @@ class GradLevel final : public Level {
   void refuse_foreign_writes(const Operator& op, Args args) {
     const auto& written = op.info().written;
     for (size_t i = 0; i < args.size(); ++i)
-      require(!(written[i] && args[i].is_tensor() && !box_at(args[i].tensor_ref(), *this)),
+      require(!(written[i] && args[i].is_tensor() && !is_writable_at(args[i].tensor_ref(), *this)),
               "{}: a function under grad writes in place to a tensor that was made outside of it; its "
               "gradient would be lost. "
               "Return the new value instead, or make the tensor inside the function",
@@ -101,16 +101,20 @@ std::function<Value(Args)> Pullback::function() const {
   };
 }
 
-std::pair<Tensors, Pullback> vjp_of(const Fn& f, const Tensors& inputs) {
-  Tensors wrapped_inputs, wrapped_results, results;
+std::pair<Tensors, Pullback> vjp_with_others(const FnOfBoth& f, const Tensors& inputs,
+                                             const Tensors& others) {
+  Tensors wrapped_inputs, wrapped_others, wrapped_results, results;
   {
     LevelEntry entry(make_ref<GradLevel>());
+    const LevelLiterals literals(entry.level());
     for (const Tensor& input : inputs) {
       Tensor wrapped = wrap_at(entry.level(), input);
       if (is_differentiable(wrapped.dtype())) wrapped.set_requires_grad();
       wrapped_inputs.push_back(wrapped);
     }
-    wrapped_results = f(wrapped_inputs);
+    for (const Tensor& other : others)
+      wrapped_others.push_back(other.defined() ? wrap_at(entry.level(), other) : other);
+    wrapped_results = f(wrapped_inputs, wrapped_others);
     for (const Tensor& result : wrapped_results) {
       LevelBox* box = box_at(result, *entry.level());
       results.push_back(box ? box->value : result);
@@ -146,16 +150,11 @@ std::pair<Tensors, Pullback> vjp_of(const Fn& f, const Tensors& inputs) {
   return {results, pull};
 }
 
-namespace {
-
-// The function of only the arguments `argnums`, the others fixed.
-Fn with_fixed(const Fn& f, const Tensors& args, const std::vector<int>& argnums) {
-  return [f, args, argnums](const Tensors& chosen) {
-    Tensors all = args;
-    for (size_t i = 0; i < argnums.size(); ++i) all[static_cast<size_t>(argnums[i])] = chosen[i];
-    return f(all);
-  };
+std::pair<Tensors, Pullback> vjp_of(const Fn& f, const Tensors& inputs) {
+  return vjp_with_others([&](const Tensors& own, const Tensors&) { return f(own); }, inputs, {});
 }
+
+namespace {
 
 // Which arguments are meant, counted from the front.
 std::vector<int> indices_of(const std::vector<int>& argnums, size_t count) {
@@ -175,7 +174,14 @@ std::pair<Tensors, Tensors> value_and_gradients(const Fn& f, const Tensors& args
   Tensors chosen;
   for (int index : indices) chosen.push_back(args[static_cast<size_t>(index)]);
   detail::require_differentiable("grad", chosen);
-  auto [results, pull] = vjp_of(with_fixed(f, args, indices), chosen);
+  Tensors others = args;
+  for (int index : indices) others[static_cast<size_t>(index)] = Tensor();
+  auto of_all = [&](const Tensors& own, const Tensors& fixed) {
+    Tensors all = fixed;
+    for (size_t i = 0; i < indices.size(); ++i) all[static_cast<size_t>(indices[i])] = own[i];
+    return f(all);
+  };
+  auto [results, pull] = vjp_with_others(of_all, chosen, others);
   require(results.size() == 1, "grad: expected a function of one result, but it gave {}", results.size());
   require(guard_or(results[0].numel() == 1, true) && results[0].dim() == 0,
           "grad: expected the function to return a scalar tensor, but it gave {}; sum it, or use vjp",

@@ -175,7 +175,7 @@ Value JvpLevel::handle_inplace(const Operator& op, Args args) {
   const Operator& functional = op.functional();
   const Tensor& self = args[0].tensor_ref();
   LevelBox* box = box_at(self, *this);
-  require(box,
+  require(is_writable_at(self, *this),
           "{}: a function under jvp writes in place to a tensor that was made outside of it; its tangent "
           "would be lost",
           op.name());
@@ -207,6 +207,7 @@ namespace func {
 std::pair<Tensors, Tensors> jvp_of(const Fn& f, const Tensors& inputs, const Tensors& tangents) {
   require(inputs.size() == tangents.size(), "jvp: {} inputs but {} tangents", inputs.size(), tangents.size());
   LevelEntry entry(make_ref<JvpLevel>());
+  const LevelLiterals literals(entry.level());
   Tensors wrapped;
   for (size_t i = 0; i < inputs.size(); ++i) {
     bool differentiable = tangents[i].defined() && is_differentiable(inputs[i].dtype());
@@ -214,7 +215,8 @@ std::pair<Tensors, Tensors> jvp_of(const Fn& f, const Tensors& inputs, const Ten
       require(may_be_same_sizes(inputs[i].sizes(), tangents[i].sizes()),
               "jvp: input {} is {}, but its tangent is {}; they must be of the same size", i,
               describe(inputs[i]), describe(tangents[i]));
-    wrapped.push_back(differentiable ? wrap_at(entry.level(), inputs[i], -1, tangents[i]) : inputs[i]);
+    // One without a tangent may be written to, and have one then.
+    wrapped.push_back(wrap_at(entry.level(), inputs[i], -1, differentiable ? tangents[i] : Tensor()));
   }
   std::pair<Tensors, Tensors> results;
   for (const Tensor& result : f(wrapped)) {
@@ -251,12 +253,14 @@ Transformed jacrev_of(Fn f, int argnum) {
   return Transformed([f = std::move(f), argnum](const Tensors& args) {
     const size_t at = detail::argument_at("jacrev", argnum, args.size());
     detail::require_differentiable("jacrev", {args[at]});
-    Fn of_one = [&](const Tensors& chosen) {
-      Tensors all = args;
+    auto of_one = [&](const Tensors& chosen, const Tensors& others) {
+      Tensors all = others;
       all[at] = chosen[0];
       return f(all);
     };
-    auto [results, pull] = vjp_of(of_one, {args[at]});
+    Tensors others = args;
+    others[at] = Tensor();
+    auto [results, pull] = vjp_with_others(of_one, {args[at]}, others);
     for (const Tensor& result : results)
       require(is_differentiable(result.dtype()),
               "jacrev: all outputs of f must be floating-point or complex Tensors, got {}", describe(result));

@@ -7,6 +7,7 @@
 
 #include "weft/autograd/data.h"
 #include "weft/base/error.h"
+#include "weft/core/view_step.h"
 
 namespace weft {
 namespace {
@@ -171,6 +172,21 @@ bool meets_batch() {
   if (!(state.mask & layer::kLevels)) return false;
   return std::any_of(level_stack.begin(), level_stack.begin() + state.level_depth,
                      [](const Ref<Level>& level) { return level->draws_for_batch(); });
+}
+
+Tensor LevelLiterals::literal(const Tensor& tensor) {
+  // Whoever runs below this level, as the kernel of a user's operator, works with values.
+  const LayerState& state = layer_state();
+  const bool is_inside = (state.mask & layer::kLevels) && state.level_depth == level_->depth;
+  std::optional<BelowLevel> below;
+  if (is_inside) below.emplace(*level_);
+  const Tensor made = outer_ ? outer_->literal(tensor) : tensor;
+  return is_inside ? wrap_at(level_, made) : made;
+}
+
+bool is_writable_at(const Tensor& tensor, const Level& level) {
+  const Ref<ViewStep>& step = tensor.impl()->view;
+  return box_at(tensor, level) && (!step || box_at(step->base, level));
 }
 
 Value layers::levels(const Operator& op, Args args) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "weft/base/function_ref.h"
+#include "weft/core/from_data.h"
 #include "weft/core/printable_box.h"
 #include "weft/core/untracked_box.h"
 #include "weft/core/value_walk.h"
@@ -74,6 +75,23 @@ class LevelEntry {
   LayerStateScope saved_;
 };
 
+// What a program makes of numbers inside of a level is the level's: it may be written to.
+class LevelLiterals final : public LiteralObserver {
+ public:
+  explicit LevelLiterals(Ref<Level> level)
+      : level_(std::move(level)), outer_(detail::literal_observer), scope_(*this) {}
+  Tensor literal(const Tensor& tensor) override;
+
+ private:
+  const Ref<Level> level_;
+  LiteralObserver* const outer_;
+  const LiteralScope scope_;
+};
+
+// Whether the tensor, and what it is a view of, are tensors of this level: what is written to keeps its
+// derivative.
+bool is_writable_at(const Tensor& tensor, const Level& level);
+
 // Whether a call meets a level that draws for a batch.
 bool meets_batch();
 
@@ -95,4 +113,12 @@ std::vector<Value> arguments_to_keep(const Ref<Level>& level, Args args);
 Value wrap_results(const Operator& op, Args args, const Value& result,
                    FunctionRef<Value(const Tensor&)> wrap);
 
+namespace func {
+
+// As vjp_of, for a function that has other arguments too. They may be written to: they are tensors of the
+// level.
+using FnOfBoth = std::function<Tensors(const Tensors& inputs, const Tensors& others)>;
+std::pair<Tensors, Pullback> vjp_with_others(const FnOfBoth& f, const Tensors& inputs, const Tensors& others);
+
+}  // namespace func
 }  // namespace weft

@@ -205,6 +205,30 @@ Value VmapLevel::random_factory(const Operator& op, Args args) {
   return wrap_at(Ref<Level>(this), call_unbatched(op, sized).to_tensor(), 0);
 }
 
+// The numbers do not depend on the values of the arguments (`rand_like`, `uniform_`): they are drawn for one
+// example, and what is written to gets them for every one.
+Value VmapLevel::same_numbers(const Operator& op, Args args) {
+  dispatch::OutCall call;
+  if (op.form() == OpForm::kOut) call = dispatch::split_out_call(op, args);
+  else call.inputs.assign(args.begin(), args.end());
+  if (op.form() == OpForm::kInplace) call.targets.push_back(args[0]);
+  const ValueList example = map_tensors(call.inputs, [&](const Tensor& t) {
+    LevelBox* box = box_at(t, *this);
+    if (!box) return Value(t);
+    BelowLevel below(*this);
+    return Value(box->value.select(box->batch_dim, 0));
+  });
+  const Value drawn = call_unbatched(op.functional(), example);
+  if (call.targets.empty()) return drawn;
+  const Tensor& target = call.targets[0].tensor_ref();
+  LevelBox* box = box_at(target, *this);
+  BelowLevel below(*this);
+  if (box) copy_(box->value, drawn.to_tensor().unsqueeze(box->batch_dim));
+  else copy_(target, drawn.to_tensor());
+  if (box) refresh_wrapper(target);
+  return call.targets[0];
+}
+
 Value VmapLevel::handle_random(const Operator& op, Args args, bool has_batched) {
   if (randomness_ == func::Randomness::kError)
     fail(
@@ -233,16 +257,7 @@ Value VmapLevel::handle_random(const Operator& op, Args args, bool has_batched) 
   }
   if (op.form() == OpForm::kInplace && !is_batched(args[0], *this)) refuse_unbatched_target(op);
   if (randomness_ == func::Randomness::kDifferent) return wrap_batched(op, args, run_rule(op, args));
-  if (op.has(Traits::kUninitialized)) {
-    // A `_like` factory: the numbers do not depend on the values, and are as many as one example has.
-    const Value example = map_tensors(Value::tuple({args.begin(), args.end()}), [&](const Tensor& t) {
-      LevelBox* box = box_at(t, *this);
-      if (!box) return Value(t);
-      BelowLevel below(*this);
-      return Value(box->value.select(box->batch_dim, 0));
-    });
-    return call_unbatched(op, example.elements());
-  }
+  if (op.has(Traits::kUninitialized)) return same_numbers(op, args);
   fail(
       "vmap: {} with batched arguments draws different numbers for each example; randomness 'same' is not "
       "supported for it",

@@ -23,6 +23,7 @@ class VmapLevel final : public Level {
   }
   Value handle_random(const Operator& op, Args args, bool has_batched);
   Value random_factory(const Operator& op, Args args);
+  Value same_numbers(const Operator& op, Args args);
   Batched run_rule(const Operator& op, Args args);
   Value handle_inplace(const Operator& op, Args args);
   Value handle_writes(const Operator& op, Args args);

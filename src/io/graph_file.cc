@@ -1,5 +1,6 @@
 #include "weft/io/graph_file.h"
 
+#include <cstring>
 #include <functional>
 #include <unordered_map>
 #include <unordered_set>
@@ -17,7 +18,9 @@
 namespace weft {
 namespace {
 
+// Where the text of the graphs is: a note of this name or, where it is longer, an entry of bytes.
 constexpr const char* kNote = "weft.graph_module";
+constexpr size_t kLongestNote = size_t{1} << 20;
 
 // --- writing ---------------------------------------------------------------------------------------------
 
@@ -41,11 +44,22 @@ class Writer {
     });
     for (const auto& [storage, tensors] : users)
       if (tensors.size() > 1) shared_.insert(storage);
-    file_.metadata.emplace_back(kNote, describe(module, "").to_text());
+    add_note(describe(module, "").to_text());
     return std::move(file_);
   }
 
  private:
+  // Readers limit the header, which the notes are part of, and so a long text is an entry.
+  void add_note(std::string text) {
+    if (text.size() <= kLongestNote) {
+      file_.metadata.emplace_back(kNote, std::move(text));
+      return;
+    }
+    Tensor bytes = allocate_contiguous({static_cast<int64_t>(text.size())}, kUInt8);
+    std::memcpy(bytes.raw_data(), text.data(), text.size());
+    require(file_.add(kNote, std::move(bytes)), "save_graph_module: a tensor cannot be called '{}'", kNote);
+  }
+
   // `prefix` is where a nested module's tensors are: "true_graph_0/".
   Json describe(const GraphModule& module, const std::string& prefix) {
     Json::Object note;
@@ -161,17 +175,6 @@ Tensor read_tensor(const Json& entry, const SafeTensors& file, const std::string
   return tensor;
 }
 
-// A graph must not ask for what the file does not have.
-void check_attributes(const GraphModule& module) {
-  for (const Node& node : module.graph()) {
-    if (node.kind() != NodeKind::kGetAttr && node.kind() != NodeKind::kCallModule) continue;
-    const std::string path = node.target().to_string();
-    if (!module.try_find(path))
-      throw FormatError(
-          fmt::format("the graph names '{}' (node '{}'), which is not in the file", path, node.name()));
-  }
-}
-
 GraphModule read(const Json& note, const SafeTensors& file, const std::string& prefix,
                  const LoadOptions& options, Tensors& known) {
   GraphModule::Attributes tensors, attributes;
@@ -188,7 +191,6 @@ GraphModule read(const Json& note, const SafeTensors& file, const std::string& p
   GraphModule module(attributes, parse_graph(note.at("graph").as_string(), {.missing_operators = true}),
                      note.at("class").as_string());
   module.graph().lint();
-  check_attributes(module);
   module.train(note.at("training").as_bool());
   if (const Json* call = note.find("call")) {
     CallSpec spec;
@@ -204,13 +206,29 @@ GraphModule read(const Json& note, const SafeTensors& file, const std::string& p
   return module;
 }
 
+std::string_view text_in(const SafeTensors& file, std::string_view source) {
+  for (const auto& [key, text] : file.metadata)
+    if (key == kNote) return text;
+  const Tensor* const bytes = file.find(kNote);
+  if (!bytes || bytes->dtype() != kUInt8)
+    throw FormatError(
+        fmt::format("{}: there is no graph in it (no note '{}'); it may hold tensors only", source, kNote));
+  return {static_cast<const char*>(bytes->raw_data()), static_cast<size_t>(bytes->plain_numel())};
+}
+
 GraphModule read(const SafeTensors& file, std::string_view source, const LoadOptions& options) {
   Tensors known;
-  for (const auto& [key, text] : file.metadata)
-    if (key == kNote)
-      return read(Json::parse(text, fmt::format("{}: {}", source, kNote)), file, "", options, known);
-  throw FormatError(
-      fmt::format("{}: there is no graph in it (no note '{}'); it may hold tensors only", source, kNote));
+  try {
+    return read(Json::parse(text_in(file, source), fmt::format("{}: {}", source, kNote)), file, "", options,
+                known);
+  } catch (const OutOfMemoryError&) {
+    throw;
+  } catch (const FormatError&) {
+    throw;
+  } catch (const UserError& error) {
+    // Whatever a graph, a view or a module made of the file's parts refuses, it is the file that is wrong.
+    throw FormatError(fmt::format("{}: {}", source, error.what()));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "weft/ops/define.h"
 
+#include <algorithm>
+
 #include "ops/user_operators.h"
 #include "weft/base/error.h"
 
@@ -18,6 +20,61 @@ struct UserOperator {
 };
 
 Function function_of(const AnyFunction& f) { return {nullptr, f.boxed(), nullptr}; }
+
+// Whether the value is what the type says. Types that only TorchScript knows are not looked into.
+bool fits(const Type& type, const Value& value) {
+  switch (type.kind()) {
+    case Type::Kind::kTensor:
+      return value.is_tensor();
+    case Type::Kind::kInt:
+    case Type::Kind::kSymInt:
+      return value.is_int();
+    case Type::Kind::kFloat:
+    case Type::Kind::kSymFloat:
+      return value.is_double() || value.is_int();
+    case Type::Kind::kBool:
+    case Type::Kind::kSymBool:
+      return value.is_bool();
+    case Type::Kind::kScalar:
+      return value.is_number();
+    case Type::Kind::kString:
+      return value.is_string();
+    case Type::Kind::kOptional:
+      return value.is_none() || fits(type.element(), value);
+    case Type::Kind::kList:
+      return value.is_list() && std::ranges::all_of(value.elements(), [&](const Value& element) {
+               return fits(type.element(), element);
+             });
+    default:
+      return true;
+  }
+}
+
+void check_results(const Schema& schema, const char* what, const Value& result) {
+  const std::vector<Return>& returns = schema.returns;
+  if (returns.empty() || schema.is_varret) return;
+  if (returns.size() > 1)
+    require(result.is_tuple() && result.elements().size() == returns.size(),
+            "{}: its {} gave {}, but its schema has {} results", schema.qualified_name(), what,
+            result.is_tuple() ? fmt::format("{} results", result.elements().size()) : result.to_string(),
+            returns.size());
+  for (size_t i = 0; i < returns.size(); ++i) {
+    const Value& one = returns.size() > 1 ? result.elements()[i] : result;
+    require(fits(returns[i].type, one), "{}: its {} gave {} ({}) for result {}, which its schema calls {}",
+            schema.qualified_name(), what, one.kind_name(), one.to_string(), i, returns[i].type.to_string());
+  }
+}
+
+// Layers rely on what a schema says of the results; its author hears of one that is something else.
+Function checked_function_of(const AnyFunction& f, const char* what, const Schema& schema) {
+  if (!f) return {};
+  return {nullptr, Rule<Value(Args)>::keeping([f = f.boxed(), what, schema](Args args) {
+            Value result = f(args);
+            check_results(schema, what, result);
+            return result;
+          }),
+          nullptr};
+}
 
 template <typename R, typename A>
 Rule<R(A)> rule_of(const std::function<R(A)>& f) {
@@ -46,9 +103,9 @@ const Operator& define_operator(std::string_view schema, OperatorRules rules) {
   OpDef def = {
       .schema = nullptr,
       .traits = rules.traits,
-      .meta = function_of(rules.meta),
-      .kernel = {.functional = function_of(rules.kernel)},
-      .composite = {.functional = function_of(rules.composite)},
+      .meta = checked_function_of(rules.meta, "meta function", parsed),
+      .kernel = {.functional = checked_function_of(rules.kernel, "kernel", parsed)},
+      .composite = {.functional = checked_function_of(rules.composite, "composite", parsed)},
       .vjp = {rules.vjp.saves, rule_of(rules.vjp.rule), rules.vjp.differentiable_results},
       .jvp = rule_of(rules.jvp),
       .batch = rule_of(rules.batch),

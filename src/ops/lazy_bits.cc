@@ -2,7 +2,7 @@
 
 #include "ops/structured.h"
 #include "ops/support/pointwise.h"
-#include "weft/base/error.h"
+#include "weft/core/value_walk.h"
 
 namespace weft {
 namespace {
@@ -27,36 +27,30 @@ Tensor without_lazy_bits(const Tensor& tensor) {
 
 LazyBits::LazyBits(const Operator& op, Args args) {
   const auto& written = op.info().written;
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i].is_sequence()) {
-      ValueList list;
-      for (const Value& element : args[i].elements())
-        list.push_back(element.is_tensor() ? Value(without_lazy_bits(element.tensor_ref())) : element);
-      resolved_.push_back(Value::list(std::move(list)));
-      continue;
-    }
-    if (!args[i].is_tensor()) {
-      resolved_.push_back(args[i]);
-      continue;
-    }
-    Tensor plain = without_lazy_bits(args[i].tensor_ref());
-    if (written[i] && !plain.is_same(args[i].tensor_ref()))
-      written_back_.emplace_back(args[i].tensor_ref(), plain);
-    resolved_.push_back(plain);
-  }
+  for (size_t i = 0; i < args.size(); ++i)
+    resolved_.push_back(map_tensors(args[i], [&](const Tensor& tensor) {
+      Tensor plain = without_lazy_bits(tensor);
+      if (written[i] && !plain.is_same(tensor)) written_back_.emplace_back(tensor, plain);
+      return plain;
+    }));
 }
 
-Value LazyBits::finish(Value result) const {
+Value LazyBits::finish(const Value& result) const {
   for (const auto& [target, values] : written_back_) {
+    // An out= form may have resized what stands for its target.
+    prepare_out(spec_of(values), target);
     // What memory must hold so that the target, seen through its bits, has the new values.
     Tensor memory = alias_with(target, target.sizes(), target.strides(), target.storage_offset());
     memory.impl()->clear_flags(tensor_flag::kConjugate | tensor_flag::kNegative);
     copy_values(memory, values);
     if (target.is_conj()) run_pointwise(cpu::kConj, target.dtype(), memory, {&memory});
     if (target.is_neg()) run_pointwise(cpu::kNeg, target.dtype(), memory, {&memory});
-    if (result.is_tensor() && result.tensor_ref().is_same(values)) result = target;
   }
-  return result;
+  return map_tensors(result, [&](const Tensor& tensor) {
+    for (const auto& [target, values] : written_back_)
+      if (tensor.is_same(values)) return target;
+    return tensor;
+  });
 }
 
 }  // namespace weft

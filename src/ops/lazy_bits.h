@@ -11,7 +11,7 @@ class LazyBits {
   LazyBits(const Operator& op, Args args);
   Args args() const { return resolved_; }
   // Writes back, and gives the result with written arguments as themselves.
-  Value finish(Value result) const;
+  Value finish(const Value& result) const;
 
  private:
   std::vector<Value> resolved_;

@@ -27,9 +27,15 @@ bool becomes_contiguous(const Operator& op) {
 }  // namespace
 
 void settle_out(const Operator& op, Args args, const Tensor& made, const Tensor& target) {
+  require(target.defined(), "the out= tensor is undefined");
+  if (!op.def().kernel.out_may_repeat) check_no_internal_overlap(target);
   TensorSpec spec{made.dtype(), made.device(), SymInts(made.sizes()),
                   becomes_contiguous(op) ? contiguous_strides(made.sizes()) : SymInts(made.strides())};
-  check_out_type(type_rule(op, args), spec, target);
+  if (const auto takes = op.def().kernel.takes_out_type)
+    require(takes(args, spec.dtype, target.dtype()),
+            "an out= tensor of type {} cannot take a result of type {}", dtype_name(target.dtype()),
+            dtype_name(spec.dtype));
+  else check_out_type(type_rule(op, args), spec, target);
   prepare_out(spec, target);
 }
 

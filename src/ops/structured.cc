@@ -176,12 +176,15 @@ Tensor kept_target(const Tensor& self, bool is_recorded) {
 }
 
 const Tensor& copy_composed_inplace(const Tensor& self, const Tensor& result) {
+  check_no_internal_overlap(self);
   check_inplace({result.dtype(), result.device(), SymInts(result.sizes()), {}}, self);
   return copy_(self, result);
 }
 
 const Tensor& copy_composed_out(OutType rule, const Tensor& out, const Tensor& result) {
   const TensorSpec spec{result.dtype(), result.device(), SymInts(result.sizes()), {}};
+  require(out.defined(), "the out= tensor is undefined");
+  check_no_internal_overlap(out);
   check_out_type(rule, spec, out);
   check_out(spec, out);
   if (!same_sizes(spec.sizes, out.sizes())) resize_(out, result.sizes());

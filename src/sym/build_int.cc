@@ -67,7 +67,7 @@ bool open_nested_mods(Polynomial& p, int64_t divisor) {
 }
 
 void reduce_coefficients(Polynomial& p, int64_t divisor) {
-  auto reduce = [&](int64_t a) { return a - checked_mul(floor_divide(a, divisor), divisor); };
+  auto reduce = [&](int64_t a) { return floor_modulo(a, divisor); };
   for (Term& term : p.terms) term.coefficient = reduce(term.coefficient);
   std::erase_if(p.terms, [](const Term& term) { return term.coefficient == 0; });
   p.constant = reduce(p.constant);
@@ -86,7 +86,7 @@ const Expr* mod_constant(ExprPool& pool, const Expr* a, int64_t divisor) {
   reduce_coefficients(p, divisor);
   while (open_nested_mods(p, divisor)) reduce_coefficients(p, divisor);
   int64_t g = std::gcd(content(p), divisor);
-  int64_t offset = p.constant - floor_divide(p.constant, g) * g;
+  int64_t offset = floor_modulo(p.constant, g);
   const Expr* rest = make(pool, divide_terms(p, g));
   divisor /= g;
   if (divisor == 1) rest = pool.constant(0);

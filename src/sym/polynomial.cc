@@ -132,6 +132,11 @@ int64_t checked_mul(int64_t a, int64_t b) {
 }
 
 int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+// Not a - floor_divide(a, b) * b, whose product overflows near the lowest int64.
+int64_t floor_modulo(int64_t a, int64_t b) {
+  const int64_t rest = a % b;
+  return rest != 0 && (a < 0) != (b < 0) ? rest + b : rest;
+}
 
 Polynomial polynomial_of(const Expr* expr) {
   if (expr->is_constant()) return {expr->value(), {}};

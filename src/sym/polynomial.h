@@ -42,5 +42,7 @@ Polynomial divide_by_monomial(ExprPool& pool, const Polynomial& p, const Expr* m
 int64_t checked_add(int64_t a, int64_t b);
 int64_t checked_mul(int64_t a, int64_t b);
 int64_t floor_divide(int64_t a, int64_t b);
+// What is left, with the sign of b.
+int64_t floor_modulo(int64_t a, int64_t b);
 
 }  // namespace weft::sym

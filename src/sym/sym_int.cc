@@ -67,7 +67,7 @@ int64_t checked_floor_div(int64_t a, int64_t b) {
 
 int64_t checked_mod(int64_t a, int64_t b) {
   require_divisor(a, b);
-  return b == -1 ? 0 : a - sym::floor_divide(a, b) * b;
+  return b == -1 ? 0 : sym::floor_modulo(a, b);
 }
 
 int64_t checked_power(int64_t base, int64_t exponent) {

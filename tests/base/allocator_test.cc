@@ -251,7 +251,16 @@ TEST(SimAllocator, ItsCapacityHoldsExactly) {
 
 TEST(SimAllocator, RefusesWhatHasNoMemory) {
   EXPECT_USER_ERROR(allocator_for(kMeta), "a tensor on meta has a shape and no memory");
-  EXPECT_USER_ERROR(allocator_for(kCpu).set_capacity(5), "set_capacity: the memory of cpu");
+}
+
+TEST(HostAllocator, CanBeBounded) {
+  Allocator& host = allocator_for(kCpu);
+  host.set_capacity(host.stats().bytes_in_use + kMiB);
+  EXPECT_ERROR_TYPE(OutOfMemoryError, host.allocate(2 * kMiB),
+                    "out of memory on cpu: asked for 2097152 bytes");
+  host.set_capacity(std::numeric_limits<size_t>::max());
+  void* block = host.allocate(2 * kMiB);
+  host.deallocate(block, 2 * kMiB);
 }
 
 TEST(SharedCache, StaysWithinItsLimitAndKeepsWhatWasWantedLast) {

@@ -194,6 +194,35 @@ TEST(Map, GoesOverTheFirstDim) {
   EXPECT_ERROR(f(empty({0, 2}), y), "the first dim of the tensors is empty");
 }
 
+TEST(Map, OverNoRowsGivesNoRowsOnceItIsCaptured) {
+  const Tensor constant = ones({3, 1}, kFloat64);
+  auto f = [&](const Tensor& xs, const Tensor& y) {
+    return func::map([&](const Tensor& x, const Tensor& own) { return (x + own).to(kFloat64) * constant; },
+                     xs, y);
+  };
+  for (CaptureMode mode : {CaptureMode::kReal, CaptureMode::kFake, CaptureMode::kSymbolic}) {
+    GraphModule g = make_graph(f, {.mode = mode, .allow_real_inputs = true})(ones({2, 4}), ones({4}));
+    const Tensor nothing = g(zeros({0, 4}), ones({4}));
+    EXPECT_EQ(describe(nothing).str(), "f64[0, 3, 4]");
+    expect_equal(g(ones({5, 4}), ones({4})), f(ones({5, 4}), ones({4})));
+  }
+}
+
+TEST(Scan, OverNoRowsGivesWhatItCarriesOnceItIsCaptured) {
+  auto step = make_callable([](const Tensor& carry, const Tensor& x) {
+    const Tensor next = carry + x;
+    return std::tuple(next, next.sum());
+  });
+  auto f = [&](const Tensor& xs) {
+    const Value both = func::scan(step, Value(ones({3})), Value(xs));
+    return std::tuple(both.elements()[0].to_tensor(), both.elements()[1].to_tensor());
+  };
+  GraphModule g = make_graph(f)(ones({2, 3}));
+  const Value results = g.call({zeros({0, 3})});
+  expect_equal(results.elements().at(0).to_tensor(), ones({3}));
+  EXPECT_EQ(describe(results.elements().at(1).to_tensor()).str(), "f32[0]");
+}
+
 TEST(Scan, CarriesAndStacks) {
   auto step =
       make_callable([](const Tensor& carry, const Tensor& x) { return std::tuple(carry + x, carry * x); });

@@ -141,11 +141,23 @@ TEST(PyTree, WrongNumberOfLeavesIsAnError) {
                "tree_unflatten: the tree has 2 leaves, but 1 values came");
 }
 
-TEST(PyTree, AContainerThatHoldsItselfIsAnError) {
-  Value loop = list({1});
-  loop.mutable_elements().push_back(loop);
-  EXPECT_ERROR(tree_flatten(loop), "nested deeper than 512 levels; does a container hold itself?");
-  loop.mutable_elements().clear();
+TEST(PyTree, TakesTheDeepestValuesAndNoDeeperSpecs) {
+  Value deep = 1;
+  for (uint32_t i = 0; i < kMostNesting; ++i) deep = i % 2 ? tuple({deep}) : Value(Dict{{"k", deep}});
+  const FlatTree flat = tree_flatten(deep);
+  EXPECT_EQ(tree_unflatten(flat.leaves, flat.spec), deep);
+  EXPECT_EQ(difference(flat.spec, tree_structure(deep)), "");
+  EXPECT_EQ(tree_flatten_with_path(deep).at(0).path.size(), kMostNesting);
+  EXPECT_USER_ERROR(TreeSpec::list({flat.spec}), "a tree spec is nested more than 512 deep");
+  EXPECT_EQ(TreeSpec::from_json(flat.spec.to_json()), flat.spec);
+}
+
+TEST(PyTree, TextOfADeeperSpecIsAFormatError) {
+  std::string text = "[1, ";
+  for (int i = 0; i < 100'000; ++i)
+    text += R"({"type": "builtins.list", "context": "null", "children_spec": [)";
+  for (int i = 0; i < 100'000; ++i) text += "]}";
+  EXPECT_ERROR_TYPE(FormatError, TreeSpec::from_json(text + "]"), "nested more than 1027 deep");
 }
 
 TEST(PyTree, EqualSpecsHashEqual) {

@@ -31,6 +31,12 @@ TEST(TensorImpl, HoldsMoreDimsThanFitInside) {
   EXPECT_EQ(plain(sum.transpose(3, 19).sizes())[3], 3);
 }
 
+TEST(TensorImpl, WithoutElementsPointsSomewhere) {
+  const Tensor nothing = allocate_contiguous({3, 0}, kFloat64);
+  EXPECT_NE(nothing.raw_data(), nullptr);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(nothing.raw_data()) % 64, 0u);
+}
+
 TEST(TensorImpl, AViewThatOthersWereMadeFromMayGoFirst) {
   Tensor leaf = ones({2, 3}).set_requires_grad(), base = leaf * 1;
   Tensor view = base.transpose(0, 1), last = view.select(0, 1);

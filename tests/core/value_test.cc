@@ -7,6 +7,9 @@
 
 #include "support/expect_error.h"
 #include "support/tensors.h"
+#include "weft/core/future.h"
+#include "weft/core/struct.h"
+#include "weft/core/value_walk.h"
 #include "weft/sym/shape_env.h"
 
 namespace weft {
@@ -48,11 +51,46 @@ TEST(Value, WrongKindsAreErrorsThatNameBoth) {
 TEST(Value, CopiesShareAndMovesEmpty) {
   Value list = Value::list({1});
   Value other = list;
-  other.mutable_elements().push_back(2);
-  EXPECT_EQ(list.elements().size(), 2u);
+  EXPECT_EQ(&list.elements(), &other.elements());
   const Value moved = std::move(list);
   EXPECT_TRUE(list.is_none());  // NOLINT(bugprone-use-after-move): what a moved-from value is
   EXPECT_EQ(moved, other);
+}
+
+// Deep enough to overflow the stack of whatever recurses over it.
+template <typename F>
+void expect_refused_when_deep(const F& wrap) {
+  auto nest = [&] {
+    Value deep = 1;
+    for (int i = 0; i < 100'000; ++i) deep = wrap(deep);
+  };
+  EXPECT_USER_ERROR(nest(), "containers are nested more than 512 deep");
+}
+
+TEST(ValueNesting, IsRefusedBeyondWhatAWalkCanRecurseOver) {
+  expect_refused_when_deep([](const Value& inner) { return Value::list({inner, 2}); });
+  expect_refused_when_deep([](const Value& inner) { return Value::tuple({inner}); });
+  expect_refused_when_deep([](const Value& inner) { return Value(Dict{{"k", inner}}); });
+  expect_refused_when_deep([](const Value& inner) { return Value(Dict{{Value::tuple({inner}), 1}}); });
+  const StructTypeRef type = register_struct("test.Nested", {"inner"});
+  expect_refused_when_deep([&](const Value& inner) { return make_struct(type, {inner}); });
+  expect_refused_when_deep([](const Value& inner) {
+    const auto future = make_ref<FutureObject>([&] { return inner; });
+    future->wait();
+    return Value(Ref<ValueObject>(future));
+  });
+}
+
+TEST(ValueNesting, CountsTheContainersInsideEachOther) {
+  EXPECT_EQ(Value(1).nesting(), 0u);
+  EXPECT_EQ(Value::list({}).nesting(), 1u);
+  EXPECT_EQ(Value::list({1, Value::tuple({Dict{{"k", 2}}}), Value::list({})}).nesting(), 3u);
+  Value deepest = 1;
+  for (uint32_t i = 0; i < kMostNesting; ++i) deepest = Value::list({deepest});
+  const Value same = Value::list(deepest.elements());
+  EXPECT_EQ(deepest, same);
+  EXPECT_EQ(deepest.to_string().size(), 2 * kMostNesting + 1);
+  EXPECT_EQ(map_leaves(deepest, [](const Value& leaf) { return leaf; }), deepest);
 }
 
 TEST(Value, KeepsItsTensorAlive) {

@@ -56,6 +56,51 @@ TEST(DefineOperator, IsCalledByHandleAndByName) {
   EXPECT_EQ(find_operator("mine::cube"), &cube());
 }
 
+TEST(DefineOperator, WhoseResultIsNotWhatItsSchemaSaysIsTheAuthorsMistake) {
+  const Operator& number = define_operator("mine::number_for_tensor(Tensor x) -> Tensor",
+                                           {.kernel = [](const Tensor&) { return int64_t{3}; }});
+  EXPECT_USER_ERROR(call(number, {vec({1})}),
+                    "mine::number_for_tensor: its kernel gave an integer (3) for result 0, which its schema "
+                    "calls Tensor");
+  const Operator& few = define_operator("mine::one_of_two(Tensor x) -> (Tensor, Tensor)",
+                                        {.kernel = [](const Tensor& x) { return x * 2; }});
+  EXPECT_USER_ERROR(call(few, {vec({1})}),
+                    "mine::one_of_two: its kernel gave f64[1], but its schema has 2 results");
+  const Operator& nothing = define_operator("mine::undefined(Tensor x) -> Tensor",
+                                            {.kernel = [](const Tensor&) { return Tensor(); }});
+  EXPECT_USER_ERROR(call(nothing, {vec({1})}), "its kernel gave None (None) for result 0");
+  const Operator& lists = define_operator("mine::numbers_for_tensors(Tensor x) -> Tensor[]",
+                                          {.kernel = [](Args) { return Value::list({1, 2}); }});
+  EXPECT_USER_ERROR(call(lists, {vec({1})}), "its kernel gave a list ([1, 2]) for result 0");
+  const Operator& meta = define_operator(
+      "mine::wrong_meta(Tensor x) -> Tensor",
+      {.kernel = [](const Tensor& x) { return x * 2; }, .meta = [](const Tensor&) { return 1.5; }});
+  FakeMode mode;
+  EXPECT_USER_ERROR(call(meta, {mode.fake_of(vec({1}))}), "its meta function gave a real number (1.5)");
+}
+
+TEST(DefineOperator, WhoseVjpGivesTooFewGradientsIsTheAuthorsMistake) {
+  const Operator& few = define_operator("mine::few_gradients(Tensor x, Tensor y) -> Tensor",
+                                        {.kernel = [](const Tensor& x, const Tensor& y) { return x * y; },
+                                         .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad()}; }}});
+  Tensor x = vec({1}).set_requires_grad();
+  EXPECT_USER_ERROR(call(few, {x, vec({2})}).to_tensor().sum().backward(),
+                    "the vjp of mine::few_gradients gave 1 gradients for 2 tensor arguments");
+  auto product = [&](const Tensor& t) { return call(few, {t, vec({2})}).to_tensor(); };
+  EXPECT_USER_ERROR(func::jvp(product, {vec({1})}, {vec({1})}), "the vjp of mine::few_gradients gave 1");
+  const Operator& beyond = define_operator("mine::gradient_beyond(Tensor x) -> Tensor",
+                                           {.kernel = [](const Tensor& t) { return t * 2; },
+                                            .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad(7)}; }}});
+  EXPECT_USER_ERROR(call(beyond, {x}).to_tensor().sum().backward(), "reads the gradient of result 7");
+  const Operator& list = define_operator("mine::many_gradients(Tensor[] x) -> Tensor",
+                                         {.kernel = [](TensorSpan t) { return t[0] * 2; },
+                                          .vjp = {.rule = [](const Vjp& v) {
+                                            return Grads{std::vector<Tensor>{v.grad(), v.grad(), v.grad()}};
+                                          }}});
+  EXPECT_USER_ERROR(call(list, {Value::list({x})}).to_tensor().sum().backward(),
+                    "the vjp of mine::many_gradients gave 3 gradients for argument 0, which has 1 tensors");
+}
+
 TEST(DefineOperator, IsDifferentiated) {
   Tensor x = ramp({4}).set_requires_grad();
   auto f = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{cube(in[0], 2)}; };

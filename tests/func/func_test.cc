@@ -91,6 +91,59 @@ TEST(FuncGrad, WritesToOutsideAreRefused) {
   EXPECT_ERROR(func::grad(f)(vec({1, 2})), "writes in place to a tensor that was made outside");
 }
 
+TEST(FuncGrad, AViewOfATensorFromOutsideIsFromOutside) {
+  Tensor outside = vec({1, 2});
+  auto f = [&](const Tensor& x) {
+    Tensor part = outside.select(0, 0);
+    part.mul_(x.sum());
+    return part.sum();
+  };
+  EXPECT_USER_ERROR(func::grad(f)(vec({1, 2})), "writes in place to a tensor that was made outside");
+  EXPECT_USER_ERROR(func::jvp(f, {vec({1, 2})}, {vec({1, 1})}),
+                    "writes in place to a tensor that was made outside");
+  EXPECT_EQ(values(outside), (std::vector<double>{1, 2}));
+}
+
+TEST(FuncGrad, OtherArgumentsMayBeWrittenTo) {
+  auto whole = [](const Tensor& x, const Tensor& y) { return y.mul_(x).sum(); };
+  auto part = [](const Tensor& x, const Tensor& y) {
+    y.select(0, 1).mul_(x.sum());
+    return (y * y).sum();
+  };
+  Tensor y = vec({3, 4}), z = vec({3, 4});
+  EXPECT_EQ(values(func::grad(whole)(vec({5, 6}), y)), (std::vector<double>{3, 4}));
+  EXPECT_EQ(values(y), (std::vector<double>{15, 24}));
+  // z becomes [3, 4 s] for the sum s of x, so the loss is 9 + 16 s^2.
+  EXPECT_EQ(values(func::grad(part)(vec({1, 2}), z)), (std::vector<double>{96, 96}));
+  EXPECT_EQ(values(z), (std::vector<double>{3, 12}));
+  EXPECT_EQ(values(func::jacrev([](const Tensor& x, const Tensor& w) { return w.mul_(x).clone(); })(
+                vec({5, 6}), vec({3, 4}))),
+            (std::vector<double>{3, 0, 0, 4}));
+}
+
+TEST(FuncJvp, ArgumentsWithoutATangentMayBeWrittenTo) {
+  auto f = [](const Tensor& x, const Tensor& y) {
+    y.select(0, 1).mul_(x.sum());
+    return y;
+  };
+  Tensor y = vec({3, 4});
+  auto [result, tangent] = func::jvp(f, {vec({1, 2}), y}, {vec({1, 1}), Tensor()});
+  EXPECT_EQ(values(result[0]), (std::vector<double>{3, 12}));
+  EXPECT_EQ(values(tangent[0]), (std::vector<double>{0, 8}));
+}
+
+TEST(FuncGrad, ALiteralIsTheFunctionsOwn) {
+  auto f = [](const Tensor& x) {
+    Tensor literal = from_data<double>({2, 3});
+    literal.mul_(x);
+    return (literal * x).sum();
+  };
+  // 2 a^2 + 3 b^2
+  EXPECT_EQ(values(func::grad(f)(vec({5, 7}))), (std::vector<double>{20, 42}));
+  EXPECT_EQ(values(func::jvp(f, {vec({5, 7})}, {vec({1, 0})}).second[0]), (std::vector<double>{20}));
+  EXPECT_EQ(values(func::hessian(f)(vec({5, 7}))), (std::vector<double>{4, 0, 0, 6}));
+}
+
 TEST(FuncVjp, PullsSeveralTimes) {
   auto [out, pull] = func::vjp([](const Tensor& x) { return sin(x); }, {vec({0, 1})});
   EXPECT_TRUE(close(pull({vec({1, 0})})[0], vec({1, 0})));

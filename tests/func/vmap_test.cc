@@ -125,6 +125,43 @@ TEST(VmapRandomness, LikeABatchedTensorIsOneDrawOfAnExamplesSizesForAll) {
   for (int64_t i = 0; i < 2; ++i) testing::expect_equal(got.select(0, i), wanted);
 }
 
+// Every example gets the numbers that one example alone gets.
+TEST(VmapRandomness, SameNumbersGoToEveryExample) {
+  using Noise = Tensor (*)(const Tensor&);
+  const Noise noises[] = {
+      [](const Tensor& t) { return rand_like(t); },
+      [](const Tensor& t) { return randn_like(t); },
+      [](const Tensor& t) { return randint_like(t, 1000); },
+      [](const Tensor& t) { return bernoulli(t, 0.5); },
+      [](const Tensor& t) { return dropout(t, 0.5, true); },
+      [](const Tensor& t) { return Tensor(t.clone().uniform_()); },
+      [](const Tensor& t) { return Tensor(t.clone().normal_(1, 2)); },
+      [](const Tensor& t) { return Tensor(t.clone().bernoulli_(0.5)); },
+      [](const Tensor& t) {
+        Tensor filled = t.clone();
+        filled.uniform_();
+        return filled;
+      },
+      [](const Tensor& t) {
+        Tensor target = t.clone();
+        rand_like_out(target, t);
+        return target;
+      },
+  };
+  for (size_t i = 0; i < std::size(noises); ++i)
+    for (const int64_t dim : {0, 1}) {
+      SCOPED_TRACE(fmt::format("noise {}, dim {}", i, dim));
+      const Tensor batch = dim == 0 ? ones({3, 16}) : ones({16, 3});
+      manual_seed(3);
+      const Tensor got =
+          func::vmap(noises[i], {.in_dims = {dim}, .randomness = func::Randomness::kSame})(batch);
+      manual_seed(3);
+      const Tensor wanted = noises[i](ones({16}));
+      ASSERT_EQ(sizes_of(got), "[3, 16]");
+      for (int64_t example = 0; example < 3; ++example) testing::expect_equal(got.select(0, example), wanted);
+    }
+}
+
 TEST(VmapRandomness, DifferentNumbersNeedABatchToGoInto) {
   func::VmapOptions different{.randomness = func::Randomness::kDifferent};
   auto f = [](const Tensor& x) {

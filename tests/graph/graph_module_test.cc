@@ -75,6 +75,17 @@ TEST(GraphModule, OwnsWhatItsGraphNamesAndSharesIt) {
                "leads through 'weight', which is no module");
 }
 
+TEST(GraphModule, RefusesAttributesThatLackWhatItsGraphNames) {
+  auto graph_of = [] {
+    Graph graph;
+    graph.output(value_of(graph.get_attr("w")));
+    return graph;
+  };
+  EXPECT_USER_ERROR(GraphModule({{"v", ones({2})}}, graph_of()),
+                    "the graph names 'w' (node 'w'), which is not among the attributes that it is given");
+  EXPECT_EQ(GraphModule({{"w", ones({2})}}, graph_of()).graph().size(), 2u);
+}
+
 TEST(GraphModule, TrainsLikeTheModuleItCameFrom) {
   Net net;
   GraphModule module(net, net_graph());

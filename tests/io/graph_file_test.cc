@@ -128,11 +128,47 @@ TEST(GraphFile, RefusesWhatIsNotThere) {
     return safetensors_bytes(file);
   };
   EXPECT_ERROR(parse_graph_module(with("get_attr[target=u]", "get_attr[target=z]")),
-               "the graph names 'z' (node 'u'), which is not in the file");
+               "the graph names 'z' (node 'u'), which is not among the attributes");
   EXPECT_ERROR(parse_graph_module(with("\"sizes\":[2]", "\"sizes\":[9]")),
                "storage_offset=1)\n  while reading 'u'");
   EXPECT_ERROR(parse_graph_module(with("\"same_as\":\"w\"", "\"same_as\":\"q\"")),
                "'tied' is said to be 'q', which is not there before it");
+}
+
+TEST(GraphFile, WhateverIsWrongWithItIsAFormatError) {
+  Graph graph;
+  Node &x = graph.placeholder("x"), &w = graph.get_attr("w");
+  graph.output(value_of(graph.call_function("aten::add.Tensor", {value_of(x), value_of(w)})));
+  const GraphModule module({{"w", ones({2}, kInt64)}}, std::move(graph));
+  const SafeTensors file = parse_safetensors(graph_module_bytes(module));
+  SafeTensors renamed, integers = file;
+  renamed.metadata = file.metadata;
+  renamed.add("v", file.at("w"));
+  EXPECT_ERROR_TYPE(FormatError, parse_graph_module(safetensors_bytes(renamed), "a.safetensors"),
+                    "a.safetensors: there is no tensor 'w' among the 1 here: v");
+  std::string& text = integers.metadata.at(0).second;
+  const size_t at = text.find("\"parameter\":false");
+  ASSERT_NE(at, std::string::npos) << text;
+  text.replace(at, 17, "\"parameter\":true");
+  EXPECT_ERROR_TYPE(FormatError, parse_graph_module(safetensors_bytes(integers)),
+                    "only Tensors of floating point and complex dtype can require gradients");
+}
+
+TEST(GraphFile, OfALongGraphKeepsItsTextBesideTheHeader) {
+  Graph graph;
+  Node& x = graph.placeholder("x");
+  Value last =
+      value_of(graph.call_function("aten::add.Tensor", {value_of(x), value_of(graph.get_attr("w"))}));
+  for (int i = 0; i < 20'000; ++i) last = value_of(graph.call_function("aten::neg", {last}));
+  graph.output(last);
+  const GraphModule module({{"w", ones({2})}}, std::move(graph));
+  const std::string bytes = graph_module_bytes(module);
+  const SafeTensors file = parse_safetensors(bytes);
+  EXPECT_TRUE(file.metadata.empty());
+  const GraphModule loaded = parse_graph_module(bytes);
+  EXPECT_EQ(loaded.graph().size(), module.graph().size());
+  EXPECT_EQ(graph_module_bytes(loaded), bytes);
+  testing::expect_equal(loaded(ones({2})), full({2}, 2.));
 }
 
 TEST(GraphModule, SaysWhatIsMissingWhenItRuns) {

@@ -33,6 +33,58 @@ TEST(Set, RefusesNegativeStrides) {
   EXPECT_USER_ERROR(zeros({1}).set_(zeros({4}), 0, {2}, {-1}), "Negative strides are not supported");
 }
 
+// --- numbers at the ends of their range ------------------------------------------------------------------
+
+constexpr int64_t kLowest = std::numeric_limits<int64_t>::min(),
+                  kHighest = std::numeric_limits<int64_t>::max();
+
+TEST(Diagonal, BeyondTheMatrixIsEmpty) {
+  const Tensor x = ones({2, 3});
+  for (const int64_t offset : {kLowest, kHighest}) {
+    EXPECT_EQ(x.diagonal(offset).plain_numel(), 0);
+    EXPECT_EQ(diagonal_copy(x, offset).plain_numel(), 0);
+    EXPECT_USER_ERROR(diag_embed(x, offset), "size arithmetic overflows int64");
+  }
+}
+
+TEST(Chunk, RefusesMoreViewsThanMemoryHolds) {
+  EXPECT_USER_ERROR(chunk(zeros({0}), kHighest), "chunk: 9223372036854775807 parts are more than");
+  EXPECT_USER_ERROR(unbind(zeros({1}).expand({int64_t{1} << 40})),
+                    "unbind: 1099511627776 parts are more than");
+  EXPECT_USER_ERROR(split(zeros({1}).expand({int64_t{1} << 40}), 1),
+                    "split: 1099511627776 parts are more than");
+  EXPECT_EQ(chunk(zeros({3}), kHighest).size(), 3u);
+  EXPECT_EQ(split(zeros({3}), kHighest).size(), 1u);
+}
+
+TEST(Arange, TakesTheLongestSteps) {
+  EXPECT_EQ(arange(0, kHighest, kHighest).plain_numel(), 1);
+  EXPECT_EQ(arange(5, -5, kLowest).plain_numel(), 1);
+}
+
+TEST(Empty, MayHaveAnyStridesWhereNothingIs) {
+  const Tensor x = zeros({0, kHighest});
+  EXPECT_EQ(x.clone().plain_numel(), 0);
+  EXPECT_EQ((x + 1).plain_numel(), 0);
+}
+
+// --- memory ----------------------------------------------------------------------------------------------
+
+TEST(ScatterAdd, TakesNoPositionWithoutAValue) {
+  EXPECT_USER_ERROR(
+      scatter_add(zeros({5}), 0, zeros({}, kInt64), zeros({0})),
+      "Expected index [] to be no larger than self [5] apart from dimension 0 and to be no larger");
+  EXPECT_THAT(values(scatter_add(zeros({2}), 0, zeros({1}, kInt64), full({}, 2.))), ElementsAre(2, 0));
+}
+
+TEST(LazyBits, AreKeptByAnOutTensorThatIsResized) {
+  const Tensor x = testing::ramp({2, 3}).to(kComplex64);
+  Tensor target = conj(zeros({4}, kComplex64));
+  EXPECT_TRUE(mul_out(target, x, x).is_same(target));
+  EXPECT_TRUE((target == x * x).all().item().to_bool());
+  EXPECT_TRUE(target.is_conj());
+}
+
 // --- losses ----------------------------------------------------------------------------------------------
 
 TEST(CrossEntropy, RefusesTargetsOfAnotherShape) {
@@ -54,6 +106,30 @@ TEST(CrossEntropy, RefusesAWeightThatIsNoVectorOfClasses) {
 }
 
 // --- pooling ---------------------------------------------------------------------------------------------
+
+TEST(Pool, RefusesWindowsBeyondInt32) {
+  const Tensor x = ones({1, 1, 4, 4});
+  const int64_t huge = int64_t{1} << 62;
+  EXPECT_USER_ERROR(max_pool2d(x, {huge, 2}), "integer out of range");
+  EXPECT_USER_ERROR(max_pool2d(x, {2, 2}, {1, 1}, {0, 0}, {huge, 1}), "integer out of range");
+  EXPECT_USER_ERROR(avg_pool2d(x, {2, 2}, {huge, 1}), "integer out of range");
+  EXPECT_USER_ERROR(avg_pool2d(x, {3, 3}, {1, 1}, {huge, 1}), "integer out of range");
+}
+
+TEST(Pool, OfTheLongestWindowsIsThatOfTheImage) {
+  const int64_t longest = std::numeric_limits<int32_t>::max();
+  const Tensor x = testing::ramp({1, 1, 4, 4});
+  Tensor pooled =
+      max_pool2d(x, {longest, longest}, {longest, longest}, {longest / 2, longest / 2}, {1, 1}, true);
+  EXPECT_EQ(pooled.plain_numel(), 1);
+  EXPECT_EQ(pooled.max().item().to_double(), x.max().item().to_double());
+}
+
+TEST(AdaptivePool, OfNothingHasAnyNumberOfBins) {
+  const int64_t many = int64_t{1} << 40;
+  EXPECT_EQ(adaptive_avg_pool2d(zeros({0, 2, 4, 3}), {many, 2}).plain_numel(), 0);
+  EXPECT_EQ(adaptive_avg_pool2d(zeros({1, 2, 4, 3}), {many, 0}).plain_numel(), 0);
+}
 
 TEST(AdaptivePool, TakesNoChannels) {
   EXPECT_EQ(describe(adaptive_avg_pool2d(zeros({1, 0, 4, 3}), {2, 2})).str(), "f32[1, 0, 2, 2]");

@@ -177,5 +177,37 @@ TEST(BatchNorm, WritesItsRunningStatistics) {
   EXPECT_THAT(texts, ::testing::IsEmpty());
 }
 
+// Values that PyTorch 2.13 gives: it rounds dense and strided inputs, and the two types, in different places.
+TEST(BatchNorm, RoundsNarrowStatisticsAsPyTorchDoes) {
+  struct Rounded {
+    DType dtype;
+    bool is_strided;
+    double momentum;
+    std::vector<double> statistics;  // two means, two variances
+  };
+  const Rounded cases[] = {
+      {kBFloat16, false, 0.1, {0.318359375, 0.66015625, 1.1328125, 0.92578125}},
+      {kBFloat16, false, 0.3, {0.35546875, 0.578125, 1.203125, 0.984375}},
+      {kBFloat16, true, 0.1, {0.318359375, 0.66015625, 1.140625, 0.92578125}},
+      {kBFloat16, true, 0.3, {0.35546875, 0.578125, 1.2109375, 0.984375}},
+      {kFloat16, false, 0.1, {0.318359375, 0.65966796875, 1.1357421875, 0.92822265625}},
+      {kFloat16, false, 0.3, {0.35546875, 0.5791015625, 1.20703125, 0.9853515625}},
+      {kFloat16, true, 0.1, {0.318359375, 0.65966796875, 1.1357421875, 0.92822265625}},
+      {kFloat16, true, 0.3, {0.35546875, 0.5791015625, 1.20703125, 0.9853515625}},
+  };
+  for (const Rounded& one : cases) {
+    SCOPED_TRACE(fmt::format("{}, {}, {}", dtype_name(one.dtype), one.is_strided, one.momentum));
+    Tensor x = (remainder(arange(48, kFloat64) * 7919, 31) / 8 - 1.5).view({24, 2}).to(one.dtype);
+    if (one.is_strided) x = x.t().contiguous().t();
+    Tensor mean_ = from_data<double>({0.3, 0.7}).to(one.dtype),
+           var_ = from_data<double>({1.1, 0.9}).to(one.dtype);
+    native_batch_norm(x, Tensor(), Tensor(), mean_, var_, true, one.momentum, 1e-5);
+    std::vector<double> got;
+    for (const Tensor& statistics : {mean_, var_})
+      for (int64_t i : {0, 1}) got.push_back(item(select(statistics, 0, i)).to_double());
+    EXPECT_THAT(got, ::testing::ElementsAreArray(one.statistics));
+  }
+}
+
 }  // namespace
 }  // namespace weft::table

@@ -56,6 +56,9 @@ TEST(SymIntPlain, ArithmeticFollowsCpp) {
   EXPECT_EQ((a % b).plain(), 1);
   EXPECT_EQ(floor_div(a, b).plain(), -4);
   EXPECT_EQ(mod(a, b).plain(), -1);
+  constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(mod(SymInt(kLowest), SymInt(3)).plain(), 1);
+  EXPECT_EQ(mod(SymInt(kLowest), SymInt(-3)).plain(), -2);
   EXPECT_EQ(ceil_div(a, 2).plain(), 4);
   EXPECT_EQ(min(a, 3).plain(), 3);
   EXPECT_EQ(max(a, b).plain(), 7);

@@ -41,7 +41,8 @@ class Allocator {
   void empty_cache() noexcept;
   // Bounds the shared cache; the default is an eighth of the machine's memory, but at most 1 GiB.
   void set_cache_limit(size_t bytes);
-  // Bounds the memory in use, as a device of that size would. Only for simulated devices.
+  // Bounds the memory in use, as a device of that size would: what would go beyond is an OutOfMemoryError.
+  // On the host, small blocks that a thread has cached are still given out.
   void set_capacity(size_t bytes);
 
  private:

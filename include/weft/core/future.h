@@ -16,10 +16,12 @@ class FutureObject final : public ValueObject {
   // The result; throws the error, every time.
   const Value& wait() const;
   std::string type_name() const override { return "Future"; }
+  uint32_t nesting() const noexcept override { return nesting_; }
 
  private:
   Value result_;
   std::exception_ptr error_;
+  uint32_t nesting_ = 0;
 };
 
 }  // namespace weft

@@ -82,6 +82,7 @@ struct TreeSpec::Node : RefCounted {
   // A file's own container type and its context, as JSON; empty for the types that weft writes itself.
   std::string file_type, file_context;
   size_t num_leaves = 0, hash = 0;
+  uint32_t nesting = 0;  // as of the values it describes
 };
 
 // Says where and how two trees differ: `at ['a'][1]: expected a list of 2, but got a tuple of 3`. Empty if

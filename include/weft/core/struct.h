@@ -53,10 +53,12 @@ class StructObject final : public ValueObject {
   std::string type_name() const override { return type_->name(); }
   std::string to_string() const override;
   bool equals(const ValueObject& other) const override;
+  uint32_t nesting() const noexcept override { return nesting_; }
 
  private:
   StructTypeRef type_;
   ValueList fields_;
+  uint32_t nesting_;
 };
 
 Value make_struct(StructTypeRef type, ValueList fields);

@@ -133,11 +133,12 @@ class TensorImpl final : public RefCounted, public Pooled {
   bool is_non_overlapping_and_dense() const;
 
   const Ref<Storage>& storage() const noexcept { return storage_; }
-  // An error for elements that are nowhere: of a tensor without memory, or whose storage was emptied.
+  // Never null: a tensor without elements points to memory that nobody reads. An error for elements that are
+  // nowhere: of a tensor without memory, or whose storage was emptied.
   void* data() const {
     char* const start = static_cast<char*>(storage_->data());
     if (!start) [[unlikely]]
-      refuse_missing_data();
+      return place_of_nothing();
     return start + offset_.plain() * item_size(dtype_);
   }
 
@@ -169,7 +170,7 @@ class TensorImpl final : public RefCounted, public Pooled {
   friend struct ViewStep;
   enum LayoutBits : uint8_t { kContiguousKnown = 1, kContiguous = 2 };
   bool decide_contiguous() const;
-  void refuse_missing_data() const;
+  void* place_of_nothing() const;
   void note_symbolic();
   // Whether a span of sizes or strides is part of this tensor's own.
   bool looks_inside(SymIntSpan list) const noexcept;

@@ -31,6 +31,8 @@ class ValueObject : public RefCounted {
   // identity.
   virtual std::string to_string() const { return type_name(); }
   virtual bool equals(const ValueObject& other) const { return this == &other; }
+  // As Value::nesting, of one that holds Values: `nesting_around` them, kept since it was made.
+  virtual uint32_t nesting() const noexcept { return 0; }
 
  private:
   Role role_;
@@ -40,7 +42,14 @@ using ValueList = std::vector<Value>;
 // The arguments of a call.
 using Args = std::span<const Value>;
 
-// Anything that an operator, a graph or a pytree can hold: 16 bytes, reference-counted.
+// How deep containers may be inside each other. Making a deeper one is an error, so that whatever walks over
+// Values may recurse.
+inline constexpr uint32_t kMostNesting = 512;
+// How deep a container of these is nested; an error beyond kMostNesting.
+uint32_t nesting_around(Args elements);
+
+// Anything that an operator, a graph or a pytree can hold: 16 bytes, reference-counted. Containers do not
+// change once they are made.
 class Value {
  public:
   enum class Kind : uint8_t {
@@ -170,8 +179,9 @@ class Value {
   std::string_view to_string_view() const;
   Generator to_generator() const;
   const ValueList& elements() const;  // of a list or tuple
-  ValueList& mutable_elements();      // shared: changes are seen through every handle
   const Dict& to_dict() const;
+  // How many containers are inside each other: 1 for [1, 2], 0 for what is no container.
+  uint32_t nesting() const noexcept;
   const Ref<ValueObject> to_object() const;
   // The object if it plays this role, without touching its refcount; null otherwise.
   ValueObject* object_of(ValueObject::Role role) const noexcept {

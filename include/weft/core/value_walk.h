@@ -6,8 +6,7 @@
 #include "weft/core/value.h"
 
 // The one walk over what a Value holds: lists, tuples, dictionaries and registered structs are containers,
-// everything else is a leaf. The keys of a dictionary are part of the container. Containers may nest as deep
-// as memory allows.
+// everything else is a leaf. The keys of a dictionary are part of the container.
 
 namespace weft {
 

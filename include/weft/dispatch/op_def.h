@@ -72,6 +72,10 @@ constexpr Function function() {
 struct KernelSet {
   Function functional, inplace, out;
   bool out_type_is_exact = false;  // an out= tensor of another type is refused, not converted to
+  // Whether an out= tensor may have this type, where neither of these rules says it.
+  bool (*takes_out_type)(Args args, DType made, DType target) = nullptr;
+  // Several elements of an out= tensor may share memory: all get one value, or none.
+  bool out_may_repeat = false;
   // The out= form cannot write into given memory: it makes its own result and copies that. Other out= forms
   // write into a target that has the result's type and layout and shares no memory with the arguments.
   bool out_copies = false;

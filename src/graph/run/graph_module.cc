@@ -177,6 +177,13 @@ GraphModule::GraphModule(const nn::Module& root, const Attributes& attributes, G
 GraphModule::GraphModule(const Attributes& attributes, Graph graph, std::string class_name)
     : GraphModule(std::move(graph), std::move(class_name)) {
   for (const auto& [path, value] : attributes) put_at(make_slot(*state(), path), value);
+  for (const Node& node : body_->graph) {
+    if (node.kind() != NodeKind::kGetAttr && node.kind() != NodeKind::kCallModule) continue;
+    const std::string path = node.target().to_string();
+    require(try_find(path).has_value(),
+            "the graph names '{}' (node '{}'), which is not among the attributes that it is given", path,
+            node.name());
+  }
 }
 
 GraphModule GraphModule::over(const nn::Module& owner, const GraphModule& code) {

@@ -68,6 +68,8 @@ void sum_rows(const EmbeddingBackwardArgs& args, const T* grad, T* table) {
 }  // namespace
 
 void embedding_backward(const EmbeddingBackwardArgs& args, const char* grad, char* table, DType dtype) {
+  // A table without elements may have more rows than fit in memory.
+  if (args.width == 0) return;
   visit_dtype(dtype, [&]<typename T>() {
     if constexpr (!std::integral<T>)
       sum_rows(args, reinterpret_cast<const T*>(grad), reinterpret_cast<T*>(table));

@@ -16,8 +16,8 @@ namespace {
 template <typename T>
 void integer_gemm(int64_t m, int64_t n, int64_t k, T alpha, const Matrix& a, const Matrix& b, T beta, T* c,
                   int64_t c_stride) {
-  using U = std::conditional_t<std::same_as<T, bool>, uint8_t,
-                               std::make_unsigned_t<std::conditional_t<std::same_as<T, bool>, uint8_t, T>>>;
+  // Narrower unsigned types are promoted to int, which does not wrap.
+  using U = std::conditional_t<(sizeof(T) < sizeof(uint64_t)), uint32_t, uint64_t>;
   const T* pa = reinterpret_cast<const T*>(a.data);
   const T* pb = reinterpret_cast<const T*>(b.data);
   parallel_for(

@@ -64,12 +64,13 @@ bool make_loop_nest(LoopNest& nest, std::span<const Operand> operands, std::span
   invariant(operands.size() <= kMaxOperands, "a loop over {} operands; {} at most", operands.size(),
             kMaxOperands);
   require(sizes.size() <= kMaxRank, "a tensor of {} dimensions; {} at most", sizes.size(), kMaxRank);
+  // Nothing to do, whatever the strides: those of a tensor without elements may be larger than any memory.
+  for (const int64_t size : sizes)
+    if (size == 0) return false;
   nest.rank = 0;
   nest.operands = static_cast<int>(operands.size());
-  for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) {
-    if (sizes[d] == 0) return false;
+  for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d)
     if (sizes[d] != 1) nest.append(sizes[d], operands.data(), d);
-  }
   nest.order();
   nest.merge();
   return true;

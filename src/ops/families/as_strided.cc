@@ -2,6 +2,7 @@
 #include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
+#include "ops/support/fill.h"
 #include "ops/support/preserved_copy.h"
 #include "ops/support/view_geometry.h"
 #include "ops/view_replay.h"
@@ -141,6 +142,12 @@ TensorSpec as_strided_backward_meta(const Tensor& grad, SymIntSpan input_size, S
           offset.to_string());
   return contiguous_spec(input_size, grad.dtype(), grad.device());
 }
+template <typename T>
+Tensor zeros_of(int64_t count) {
+  Tensor memory = allocate_contiguous({count}, dtype_of<T>);
+  fill_values(memory, 0);
+  return memory;
+}
 // The transpose of as_strided: each element of `grad` is added where the view read it. `offset` counts from
 // the input's first element. Where elements of the input share memory, each gets its share of the sum.
 void add_where_read(const Tensor& grad, SymIntSpan input_size, SymIntSpan input_stride, SymIntSpan size,
@@ -152,27 +159,26 @@ void add_where_read(const Tensor& grad, SymIntSpan input_size, SymIntSpan input_
     high += std::max<int64_t>(0, (size[d].plain() - 1) * stride[d].plain());
   for (size_t d = 0; d < input_size.size(); ++d)
     input_high += std::max<int64_t>(0, (input_size[d].plain() - 1) * input_stride[d].plain());
-  auto reach = static_cast<size_t>(std::max(high, input_high) - low + 1);
+  const int64_t reach = std::max(high, input_high) - low + 1;
   visit_dtype(grad.dtype(), [&]<typename T>() {
     using Sum = std::conditional_t<std::same_as<T, Half> || std::same_as<T, BFloat16>, float, T>;
-    std::vector<Sum> sums(reach, Sum(0));
-    std::vector<int32_t> sharers(reach, 0);
+    // Tensors, since they may be larger than memory: that is an error of the caller's.
+    const Tensor sum_memory = zeros_of<Sum>(reach), sharer_memory = zeros_of<int32_t>(reach);
+    Sum* const sums = static_cast<Sum*>(sum_memory.raw_data());
+    int32_t* const sharers = static_cast<int32_t*>(sharer_memory.raw_data());
     const T* from = static_cast<const T*>(dense.raw_data());
     T* to = static_cast<T*>(result.raw_data());
     if constexpr (!std::same_as<T, bool>) {
       for_each_position(size.plain(), stride.plain(), offset.plain() - low, [&](int64_t i, int64_t at) {
-        sums[static_cast<size_t>(at)] =
-            static_cast<Sum>(sums[static_cast<size_t>(at)] + static_cast<Sum>(from[i]));
+        sums[at] = static_cast<Sum>(sums[at] + static_cast<Sum>(from[i]));
       });
       for_each_position(input_size.plain(), input_stride.plain(), -low,
-                        [&](int64_t, int64_t at) { ++sharers[static_cast<size_t>(at)]; });
+                        [&](int64_t, int64_t at) { ++sharers[at]; });
       for_each_position(input_size.plain(), input_stride.plain(), -low, [&](int64_t i, int64_t at) {
-        double share = 1.0 / sharers[static_cast<size_t>(at)];
+        double share = 1.0 / sharers[at];
         if constexpr (requires(Sum s) { s.re; })
-          to[i] = sums[static_cast<size_t>(at)] * Sum(static_cast<decltype(Sum::re)>(share));
-        else
-          to[i] =
-              static_cast<T>(static_cast<Sum>(static_cast<double>(sums[static_cast<size_t>(at)]) * share));
+          to[i] = sums[at] * Sum(static_cast<decltype(Sum::re)>(share));
+        else to[i] = static_cast<T>(static_cast<Sum>(static_cast<double>(sums[at]) * share));
       });
     }
   });

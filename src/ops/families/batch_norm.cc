@@ -64,12 +64,86 @@ Tensor flat(const Tensor& t) {
 }
 uint64_t all_but_channels(const Tensor& input) { return ((uint64_t{1} << input.dim()) - 1) & ~uint64_t{2}; }
 
-// running = (1 - momentum) * running + momentum * observed. As in PyTorch, the schema does not call this a
-// write, and no version is counted: the backward pass of training does not read the running statistics.
-void update_running(const Tensor& running, const Tensor& observed, double momentum) {
-  if (!running.defined()) return;
-  Tensor weight = wrapped_number(momentum);
-  run_pointwise(cpu::kLerp, running.dtype(), running, {&running, &observed, &weight});
+// What a batch says of each channel, in the wide type.
+struct Observed {
+  const Tensor &mean, &variance;  // the variance over n
+  int64_t n;                      // elements of a channel
+};
+
+float as_bf16(float value) { return static_cast<float>(static_cast<BFloat16>(value)); }
+
+// Statistics of 16 bits are rounded where PyTorch's kernels round. Of a dense bf16 input it keeps the sums,
+// the momentum and the products with it in bf16; else it computes in wide types, and only the mean of a
+// strided input is rounded before.
+class NarrowUpdate {
+ public:
+  NarrowUpdate(const Tensor& input, const Observed& observed, double momentum)
+      : observed_(observed),
+        momentum_(momentum),
+        is_dense_(input.is_contiguous() || input.is_contiguous(MemoryFormat::kChannelsLast)) {}
+
+  void mean(const Tensor& running) const {
+    for_each_channel(running, [&]<typename T>(double before, float mean, float) {
+      if (std::same_as<T, BFloat16> && is_dense_)
+        return as_bf16(as_bf16(momentum()) * as_bf16(mean)) + kept(before);
+      return mixed(before, is_dense_ ? mean : static_cast<float>(static_cast<T>(mean)));
+    });
+  }
+  void variance(const Tensor& running) const {
+    const auto n = static_cast<float>(observed_.n);
+    for_each_channel(running, [&]<typename T>(double before, float, float variance) {
+      if (std::same_as<T, BFloat16> && is_dense_)
+        return momentum() * as_bf16(as_bf16(variance * n) / as_bf16(n - 1)) + kept(before);
+      return mixed(before, variance * n / (n - 1));
+    });
+  }
+
+ private:
+  float momentum() const { return as_bf16(static_cast<float>(momentum_)); }
+  float kept(double before) const { return as_bf16(as_bf16(1 - momentum()) * static_cast<float>(before)); }
+  float mixed(double before, double observed) const {
+    return static_cast<float>(momentum_ * observed + (1 - momentum_) * before);
+  }
+  template <typename F>
+  void for_each_channel(const Tensor& running, const F& next) const {
+    auto run = [&]<typename T>(T* at) {
+      const auto* means = static_cast<const float*>(observed_.mean.raw_data());
+      const auto* variances = static_cast<const float*>(observed_.variance.raw_data());
+      const int64_t count = running.plain_sizes()[0], step = running.plain_strides()[0];
+      for (int64_t c = 0; c < count; ++c) {
+        T& value = at[c * step];
+        value =
+            static_cast<T>(next.template operator()<T>(static_cast<float>(value), means[c], variances[c]));
+      }
+    };
+    if (running.dtype() == kBFloat16) run(static_cast<BFloat16*>(running.raw_data()));
+    else run(static_cast<Half*>(running.raw_data()));
+  }
+
+  const Observed& observed_;
+  const double momentum_;
+  const bool is_dense_;
+};
+
+// running = (1 - momentum) * running + momentum * observed, of the mean and the unbiased variance. As in
+// PyTorch, the schema does not call this a write, and no version is counted: the backward pass of training
+// does not read the running statistics.
+void update_running(const Tensor& input, const Observed& observed, double momentum, const Tensor& mean,
+                    const Tensor& variance) {
+  const NarrowUpdate narrow(input, observed, momentum);
+  const Tensor weight = wrapped_number(momentum);
+  auto lerp = [&](const Tensor& running, const Tensor& value) {
+    run_pointwise(cpu::kLerp, running.dtype(), running, {&running, &value, &weight});
+  };
+  if (mean.defined() && item_size(mean.dtype()) == 2) narrow.mean(mean);
+  else if (mean.defined()) lerp(mean, observed.mean);
+  if (!variance.defined()) return;
+  if (item_size(variance.dtype()) == 2) return narrow.variance(variance);
+  const auto n = static_cast<double>(observed.n);
+  const Tensor factor = wrapped_number(n > 1 ? n / (n - 1) : std::numeric_limits<double>::infinity());
+  Tensor unbiased = allocate(spec_of(observed.variance));
+  run_pointwise(cpu::kMul, unbiased.dtype(), unbiased, {&observed.variance, &factor});
+  lerp(variance, unbiased);
 }
 void batch_norm_into(const Tensor& input, const Tensor& weight, const Tensor& bias,
                      const Tensor& running_mean, const Tensor& running_var, bool training, double momentum,
@@ -80,13 +154,8 @@ void batch_norm_into(const Tensor& input, const Tensor& weight, const Tensor& bi
          eps_number = wrapped_number(eps), invstd = allocate_contiguous(channels, type);
   if (training) {
     run_reduction(cpu::kVarMean, type, input, all_but_channels(input), {&var_, &mean_}, 0);
-    int64_t n = input.plain_numel() / std::max<int64_t>(input.plain_sizes()[1], 1);
-    Tensor unbiased = allocate_contiguous(channels, type),
-           factor = wrapped_number(n > 1 ? static_cast<double>(n) / static_cast<double>(n - 1)
-                                         : std::numeric_limits<double>::infinity());
-    run_pointwise(cpu::kMul, type, unbiased, {&var_, &factor});
-    update_running(running_mean, mean_, momentum);
-    update_running(running_var, unbiased, momentum);
+    const int64_t n = input.plain_numel() / std::max<int64_t>(input.plain_sizes()[1], 1);
+    update_running(input, {mean_, var_, n}, momentum, running_mean, running_var);
   } else {
     copy_values(mean_, running_mean);
     copy_values(var_, running_var);

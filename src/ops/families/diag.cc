@@ -19,7 +19,8 @@ Plane plane_of(const Tensor& self, int64_t dim1, int64_t dim2) {
 }
 TensorSpec diag_embed_meta(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
   Plane plane = plane_of(self, dim1, dim2);
-  SymInt length = self.sizes().back() + std::abs(offset);
+  // The lowest offset has no absolute value.
+  SymInt length = offset >= 0 ? self.sizes().back() + offset : self.sizes().back() - SymInt(offset);
   SymInts sizes;
   for (size_t d = 0, from = 0; d <= static_cast<size_t>(self.dim()); ++d)
     sizes.push_back(d == plane.rows || d == plane.columns ? length : self.sizes()[from++]);
@@ -66,7 +67,9 @@ Line line_of(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
   Line line{SymInts(self.sizes()), SymInts(self.strides()), self.storage_offset()};
   SymInt length =
       offset >= 0 ? min(line.sizes[a], line.sizes[b] - offset) : min(line.sizes[a] + offset, line.sizes[b]);
-  line.start = line.start + (offset >= 0 ? line.strides[b] * offset : line.strides[a] * -offset);
+  // Nothing begins anywhere, and the lowest offset has no opposite.
+  if (!guard_or(length <= 0, false))
+    line.start = line.start + (offset >= 0 ? line.strides[b] * offset : line.strides[a] * -offset);
   SymInt stride = line.strides[a] + line.strides[b];
   for (size_t d : {std::max(a, b), std::min(a, b)}) {
     line.sizes.erase(d);

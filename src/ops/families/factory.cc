@@ -275,7 +275,9 @@ WEFT_OPERATOR(empty_memory_format) = {
         "aten::empty.out(SymInt[] size, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kFactory | Traits::kUninitialized | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&empty_meta>(),
-    .kernel = {.functional = function<&empty_kernel>(), .out = function<&empty_out_kernel>()},
+    .kernel = {.functional = function<&empty_kernel>(),
+               .out = function<&empty_out_kernel>(),
+               .out_may_repeat = true},
     .samples = size_samples,
 };
 
@@ -311,7 +313,9 @@ WEFT_OPERATOR(full) = {
     .out = "aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&full_meta>(),
-    .kernel = {.functional = function<&full_kernel>(), .out = function<&full_out_kernel>()},
+    .kernel = {.functional = function<&full_kernel>(),
+               .out = function<&full_out_kernel>(),
+               .out_may_repeat = true},
     .lower = lowering<&full_lower>(),
     .samples =
         [] {
@@ -328,7 +332,9 @@ WEFT_OPERATOR(zeros) = {
     .out = "aten::zeros.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&Constant<0>::meta>(),
-    .kernel = {.functional = function<&Constant<0>::kernel>(), .out = function<&ConstantOut<0>::sized>()},
+    .kernel = {.functional = function<&Constant<0>::kernel>(),
+               .out = function<&ConstantOut<0>::sized>(),
+               .out_may_repeat = true},
     .lower = lowering<&Constant<0>::lower>(),
     .samples = size_samples,
 };
@@ -340,7 +346,9 @@ WEFT_OPERATOR(ones) = {
     .out = "aten::ones.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&Constant<1>::meta>(),
-    .kernel = {.functional = function<&Constant<1>::kernel>(), .out = function<&ConstantOut<1>::sized>()},
+    .kernel = {.functional = function<&Constant<1>::kernel>(),
+               .out = function<&ConstantOut<1>::sized>(),
+               .out_may_repeat = true},
     .lower = lowering<&Constant<1>::lower>(),
     .samples = size_samples,
 };
@@ -397,7 +405,9 @@ WEFT_OPERATOR(scalar_tensor) = {
     .out = "aten::scalar_tensor.out(Scalar s, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&scalar_tensor_meta>(),
-    .kernel = {.functional = function<&scalar_tensor_kernel>(), .out = function<&scalar_tensor_out_kernel>()},
+    .kernel = {.functional = function<&scalar_tensor_kernel>(),
+               .out = function<&scalar_tensor_out_kernel>(),
+               .out_may_repeat = true},
     .lower = lowering<&scalar_tensor_lower>(),
     .samples = [] { return Samples{{"real", {2.5}}, {"typed", {3, kInt64}}}; },
 };

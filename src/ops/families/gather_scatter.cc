@@ -10,6 +10,7 @@ namespace {
 
 // A 0-dim tensor counts as a vector of one.
 int64_t rank_of(const Tensor& t) { return std::max<int64_t>(t.dim(), 1); }
+SymInt size_of(const Tensor& t, int64_t dim) { return t.dim() == 0 ? SymInt(1) : t.size(dim); }
 
 void check_gather(const char* op, const Tensor& self, int64_t dim, const Tensor& index) {
   int64_t d = normalize_dim(dim, self.dim());
@@ -80,8 +81,8 @@ void check_scatter(const char* op, const Tensor& self, int64_t dim, const Tensor
   require(guard_or(index.numel() == 0, false) || rank_of(src) == rank_of(index),
           "Index tensor must have the same number of dimensions as src tensor: {} and {}", describe(index),
           describe(src));
-  for (int64_t i = 0; i < std::min(index.dim(), src.dim()); ++i)
-    if (!guard_or(index.numel() == 0, false) && !guard_or(index.size(i) <= src.size(i), true))
+  for (int64_t i = 0; i < std::min(rank_of(index), rank_of(src)); ++i)
+    if (!guard_or(index.numel() == 0, false) && !guard_or(size_of(index, i) <= size_of(src, i), true))
       fail(
           "Expected index {} to be no larger than self {} apart from dimension {} and to be no larger size "
           "than src {}",

@@ -22,6 +22,12 @@ Window window_of(const char* op, IntSpan kernel, IntSpan stride, IntSpan padding
        s = stride.empty() ? k : expand_param(stride, 2, op, "stride"),
        p = expand_param(padding, 2, op, "padding"), d = expand_param(dilation, 2, op, "dilation");
   for (size_t i = 0; i < 2; ++i) {
+    // As long as a window can be, its extent (kernel - 1) * dilation is a number.
+    for (const int64_t number : {k[i], s[i], p[i], d[i]})
+      require(
+          std::in_range<int32_t>(number),
+          "{}: integer out of range: kernel_size, stride, padding and dilation fit in int32, but {} does not",
+          op, number);
     require(k[i] > 0, "kernel size should be greater than zero, but got kH: {} kW: {}", k[0], k[1]);
     require(s[i] > 0, "stride should be greater than zero, but got dH: {} dW: {}", s[0], s[1]);
     require(d[i] > 0, "dilation should be greater than zero, but got dilationH: {} dilationW: {}", d[0],
@@ -104,13 +110,14 @@ std::vector<cpu::PoolSpan> spans_of(const Window& w, size_t i, int64_t in, int64
   for (int64_t o = 0; o < out; ++o) {
     int64_t first = o * w.stride[i] - w.padding[i],
             last = std::min(first + (w.kernel[i] - 1) * w.dilation[i] + 1, in);
-    while (first < 0) first += w.dilation[i];
+    if (first < 0) first += ceil_div(-first, w.dilation[i]) * w.dilation[i];
     spans.push_back({first, last, 0});
   }
   return spans;
 }
 void max_pool_into(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, IntSpan dilation,
                    bool ceil, const Tensor& out, const Tensor& indices) {
+  if (out.plain_numel() == 0) return;
   Window w = window_of("max_pool2d", kernel, stride, padding, dilation, ceil);
   ImageArrays arrays = arrays_like(self);
   Tensor in = arrays.to_read(self), values = arrays.to_write(out), argmax = arrays.to_write(indices);
@@ -175,6 +182,7 @@ std::vector<cpu::PoolSpan> spans_of(const Average& a, size_t i, int64_t in, int6
   }
   return spans;
 }
+// Of an output that has elements: the windows of one that has none may be more than fit in memory.
 cpu::PoolWindows windows_of(const Average& a, const Tensor& in, const Tensor& out) {
   return {spans_of(a, 0, extent(in, 0), extent(out, 0)), spans_of(a, 1, extent(in, 1), extent(out, 1)), 1, 1,
           a.divisor.value_or(0)};
@@ -206,6 +214,7 @@ TensorSpec avg_pool_meta(const Tensor& self, IntSpan kernel, IntSpan stride, Int
 }
 void avg_pool_into(const Tensor& self, IntSpan kernel, IntSpan stride, IntSpan padding, bool ceil,
                    bool include_pad, MaybeInt divisor, const Tensor& out) {
+  if (out.plain_numel() == 0) return;
   average_into(windows_of(average_of(kernel, stride, padding, ceil, include_pad, divisor), self, out), self,
                out);
 }
@@ -221,6 +230,7 @@ TensorSpec avg_pool_backward_meta(const Tensor& grad, const Tensor& self, IntSpa
 void avg_pool_backward_into(const Tensor& grad, const Tensor& self, IntSpan kernel, IntSpan stride,
                             IntSpan padding, bool ceil, bool include_pad, MaybeInt divisor,
                             const Tensor& out) {
+  if (out.plain_numel() == 0) return;
   average_backward_into(
       windows_of(average_of(kernel, stride, padding, ceil, include_pad, divisor), self, grad), grad, self,
       out);
@@ -252,6 +262,7 @@ cpu::PoolWindows bins_of(const Tensor& in, const Tensor& out) {
   return {bins(extent(in, 0), extent(out, 0)), bins(extent(in, 1), extent(out, 1))};
 }
 void adaptive_into(const Tensor& self, SymIntSpan, const Tensor& out) {
+  if (out.plain_numel() == 0) return;
   average_into(bins_of(self, out), self, out);
 }
 TensorSpec adaptive_backward_meta(const Tensor& grad, const Tensor& self) {
@@ -267,6 +278,7 @@ TensorSpec adaptive_backward_meta(const Tensor& grad, const Tensor& self) {
   return pooled_spec(self, SymInts(self.sizes()), self.dtype());
 }
 void adaptive_backward_into(const Tensor& grad, const Tensor& self, const Tensor& out) {
+  if (out.plain_numel() == 0) return;
   average_backward_into(bins_of(self, grad), grad, self, out);
 }
 Tensor adaptive_composite(const Tensor& self, SymIntSpan output_size) {

@@ -22,8 +22,11 @@ SymInt integer_length(const Scalar& start, const Scalar& end, const Scalar& step
   require(stride != 0, "step must be nonzero");
   SymInt distance = stride > 0 ? b - a : a - b;
   check(distance >= 0, "upper bound and lower bound inconsistent with step sign");
-  int64_t size = std::abs(stride);
-  return size == 1 ? distance : floor_div(distance + (size - 1), size);
+  if (stride == 1 || stride == -1) return distance;
+  // The lowest step has no absolute value; no distance is longer than one step of the next.
+  constexpr int64_t kLongest = std::numeric_limits<int64_t>::max();
+  const int64_t size = stride > 0 ? stride : stride >= -kLongest ? -stride : kLongest;
+  return distance.is_symbolic() ? floor_div(distance + (size - 1), size) : ceil_div(distance, size);
 }
 SymInt real_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   double a = start.to_double(), b = end.to_double(), by = step.to_double();

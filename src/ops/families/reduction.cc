@@ -147,6 +147,12 @@ uint64_t any_mask(const Tensor& self, const OptionalIntSpan& dim) {
   return dim_mask(dim ? *dim : IntSpan(), self.dim(), !dim);
 }
 DType truth_type(const Tensor& self) { return self.dtype() == kUInt8 ? kUInt8 : kBool; }
+// A target is bool, or uint8 for the sake of old programs, whatever the input is.
+bool takes_truth(Args, DType, DType target) { return target == kBool || target == kUInt8; }
+constexpr KernelSet into_truth(KernelSet set) {
+  set.takes_out_type = &takes_truth;
+  return set;
+}
 template <const cpu::ReductionKernel& kernel>
 struct Truth {
   static TensorSpec dims_meta(const Tensor& self, OptionalIntSpan dim, bool keepdim) {
@@ -163,9 +169,8 @@ struct Truth {
   static ReductionCall dim_lower(const Tensor& self, int64_t dim, bool keepdim) {
     return dims_lower(self, IntSpan(&dim, 1), keepdim);
   }
-  // A target is bool, or uint8 for the sake of old programs, whatever the input is.
   static const Tensor& dims_out(const Tensor& self, OptionalIntSpan dim, bool keepdim, const Tensor& out) {
-    require(out.dtype() == kBool || out.dtype() == kUInt8, "{} only supports bool tensor for result, got: {}",
+    require(takes_truth({}, kBool, out.dtype()), "{} only supports bool tensor for result, got: {}",
             kernel.name, dtype_name(out.dtype()));
     TensorSpec spec = dims_meta(self, dim, keepdim);
     spec.dtype = out.dtype();
@@ -186,13 +191,13 @@ struct Truth {
     return dims_out(self, IntSpan(&dim, 1), keepdim, out);
   }
   static constexpr KernelSet kernels() {
-    return with_out<&out>(structured_exact<&meta, &LoweredReduction<&lower>::into>());
+    return into_truth(with_out<&out>(structured<&meta, &LoweredReduction<&lower>::into>()));
   }
   static constexpr KernelSet dim_kernels() {
-    return with_out<&dim_out>(structured_exact<&dim_meta, &LoweredReduction<&dim_lower>::into>());
+    return into_truth(with_out<&dim_out>(structured<&dim_meta, &LoweredReduction<&dim_lower>::into>()));
   }
   static constexpr KernelSet dims_kernels() {
-    return with_out<&dims_out>(structured_exact<&dims_meta, &LoweredReduction<&dims_lower>::into>());
+    return into_truth(with_out<&dims_out>(structured<&dims_meta, &LoweredReduction<&dims_lower>::into>()));
   }
 };
 using Any = Truth<cpu::kAny>;

@@ -40,6 +40,7 @@ Tensor resize_kernel(const Tensor& self, SymIntSpan size, Format format) {
   return resize_inplace(copy, size, format);
 }
 const Tensor& resize_out(const Tensor& self, SymIntSpan size, Format format, const Tensor& out) {
+  check_no_internal_overlap(out);
   Tensor result = resize_kernel(self, size, format);
   prepare_out({result.dtype(), result.device(), SymInts(result.sizes()), SymInts(result.strides())}, out);
   copy_values(out, result);

@@ -37,9 +37,11 @@ const Tensor& abs_inplace(const Tensor& self) {
   return Abs::inplace(self);
 }
 // The magnitude of complex numbers is converted to any real type; no other result is.
+bool takes_abs(const Tensor& self, DType target) {
+  return target == self.dtype() || (self.is_complex() && !is_complex(target));
+}
 const Tensor& abs_out_kernel(const Tensor& self, const Tensor& out) {
-  bool converts = self.is_complex() && !out.is_complex();
-  require(converts || self.dtype() == out.dtype(), "Found dtype {} but expected {}", dtype_name(out.dtype()),
+  require(takes_abs(self, out.dtype()), "Found dtype {} but expected {}", dtype_name(out.dtype()),
           dtype_name(self.dtype()));
   return Abs::out(self, out);
 }
@@ -60,7 +62,8 @@ WEFT_OPERATOR(abs) = {
     .kernel = {.functional = function<&Abs::functional>(),
                .inplace = function<&abs_inplace>(),
                .out = function<&abs_out_kernel>(),
-               .out_type_is_exact = true},
+               .takes_out_type = [](Args args, DType,
+                                    DType target) { return takes_abs(args[0].as_tensor(), target); }},
     .lower = lowering<&abs_lower>(),
     .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() * sgn(v.input(0))}; }},
     .batch = pointwise_batch,

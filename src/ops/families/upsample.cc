@@ -2,6 +2,7 @@
 #include "ops/cpu/upsample.h"
 
 #include "ops/support/family.h"
+#include "ops/support/fill.h"
 #include "ops/support/image.h"
 
 namespace weft::ops {
@@ -106,6 +107,7 @@ TensorSpec nearest_meta(const Tensor& self, SymIntSpan output_size, MaybeFloat, 
 }
 void nearest_into(const Tensor& self, SymIntSpan, MaybeFloat scales_h, MaybeFloat scales_w,
                   const Tensor& out) {
+  if (out.plain_numel() == 0) return;
   ImageArrays arrays(suggested_format(self));
   Tensor in = arrays.to_read(self), result = arrays.to_write(out);
   cpu::upsample_nearest(resize_of(self, out, false, scales_h, scales_w), arrays.array(in),
@@ -118,6 +120,7 @@ TensorSpec nearest_backward_meta(const Tensor& grad, SymIntSpan output_size, Sym
 }
 void nearest_backward_into(const Tensor& grad, SymIntSpan, SymIntSpan, MaybeFloat scales_h,
                            MaybeFloat scales_w, const Tensor& out) {
+  if (grad.plain_numel() == 0) return fill_values(out, 0);
   ImageArrays arrays(MemoryFormat::kContiguous);
   Tensor g = arrays.to_read(grad), result = arrays.to_write(out);
   cpu::upsample_nearest_backward(resize_of(out, grad, false, scales_h, scales_w), arrays.array(g),
@@ -142,6 +145,7 @@ TensorSpec bilinear_meta(const Tensor& self, SymIntSpan output_size, bool, Maybe
 }
 void bilinear_into(const Tensor& self, SymIntSpan, bool align_corners, MaybeFloat scales_h,
                    MaybeFloat scales_w, const Tensor& out) {
+  if (out.plain_numel() == 0) return;
   bool bytes = self.dtype() == kUInt8;
   ImageArrays arrays(bytes ? MemoryFormat::kContiguous : suggested_format(self));
   Tensor in = arrays.to_read(self), result = arrays.to_write(out);
@@ -155,6 +159,7 @@ TensorSpec bilinear_backward_meta(const Tensor& grad, SymIntSpan output_size, Sy
 }
 void bilinear_backward_into(const Tensor& grad, SymIntSpan, SymIntSpan, bool align_corners,
                             MaybeFloat scales_h, MaybeFloat scales_w, const Tensor& out) {
+  if (grad.plain_numel() == 0) return fill_values(out, 0);
   ImageArrays arrays(MemoryFormat::kContiguous);
   Tensor g = arrays.to_read(grad), result = arrays.to_write(out);
   cpu::upsample_bilinear_backward(resize_of(out, grad, align_corners, scales_h, scales_w), arrays.array(g),

@@ -59,6 +59,14 @@ Tensor narrow_composite(const Tensor& self, int64_t dim, const SymInt& start, co
   return slice(self, dim, first, first + length, 1);
 }
 
+// Each view is an object of its own: beyond some millions a number of views is a mistake, and would take all
+// memory.
+void check_view_count(const char* op, int64_t count) {
+  constexpr int64_t kMostViews = int64_t{1} << 24;
+  require(count <= kMostViews, "{}: {} parts are more than the {} views that one call gives", op, count,
+          kMostViews);
+}
+
 std::vector<Tensor> split_with_sizes_kernel(const Tensor& self, SymIntSpan split_sizes, int64_t dim) {
   require(self.dim() != 0, "split expects at least a 1-dimensional tensor");
   int64_t d = normalize_dim(dim, self.dim());
@@ -84,6 +92,13 @@ std::vector<Tensor> split_with_sizes_kernel(const Tensor& self, SymIntSpan split
   return parts;
 }
 
+// How many parts of this length cover a size, or how long so many parts are.
+SymInt ceil_parts(const SymInt& size, const SymInt& part) {
+  // The sum is what PyTorch's graphs have; of numbers it may overflow.
+  const bool is_symbolic = size.is_symbolic() || part.is_symbolic();
+  return is_symbolic ? floor_div(size + part - 1, part) : ceil_div(size, part);
+}
+
 SymInts equal_parts(const SymInt& size, const SymInt& part) {
   require(!guard_or(part < 0, false), "split expects split_size be non-negative, but got split_size={}",
           part.to_string());
@@ -94,7 +109,8 @@ SymInts equal_parts(const SymInt& size, const SymInt& part) {
     return {SymInt(0)};
   }
   // How many parts there are must be known; how long they are need not.
-  int64_t count = guard_int(max(floor_div(size + part - 1, part), SymInt(1)));
+  const int64_t count = guard_int(max(ceil_parts(size, part), SymInt(1)));
+  check_view_count("split", count);
   SymInts sizes(static_cast<size_t>(count), part);
   sizes.back() = size - part * (count - 1);
   return sizes;
@@ -109,15 +125,17 @@ std::vector<Tensor> split_sizes_composite(const Tensor& self, SymIntSpan sizes, 
 std::vector<Tensor> chunk_composite(const Tensor& self, int64_t chunks, int64_t dim) {
   require(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
   require(chunks > 0, "chunk expects `chunks` to be greater than 0, got: {}", chunks);
-  SymInt size = self.size(dim), part = floor_div(size + chunks - 1, SymInt(chunks));
-  if (guard_or(size == 0, false)) return split_with_sizes(self, SymInts(static_cast<size_t>(chunks), 0), dim);
-  return split(self, part, dim);
+  SymInt size = self.size(dim);
+  if (!guard_or(size == 0, false)) return split(self, ceil_parts(size, chunks), dim);
+  check_view_count("chunk", chunks);
+  return split_with_sizes(self, SymInts(static_cast<size_t>(chunks), 0), dim);
 }
 
 std::vector<Tensor> unbind_kernel(const Tensor& self, int64_t dim) {
   require(self.dim() > 0, "Dimension specified as {} but tensor has no dimensions", dim);
   std::vector<Tensor> parts;
-  int64_t count = guard_int(self.size(dim));
+  const int64_t count = guard_int(self.size(dim));
+  check_view_count("unbind", count);
   for (int64_t i = 0; i < count; ++i) parts.push_back(select_kernel(self, dim, i));
   return parts;
 }
