@@ -97,7 +97,10 @@
 #include "weft/nn/module.h"
 #include "weft/nn/module_text.h"
 #include "weft/nn/normalisation.h"
+#include "weft/nn/clip_grad.h"
+#include "weft/nn/lr_scheduler.h"
 #include "weft/nn/optim.h"
+#include "weft/nn/update_rules.h"
 #include "weft/nn/spatial.h"
 
 // models: the model zoo

@@ -261,9 +261,10 @@ void Module::load_state_dict(const NamedTensors& given, bool strict) {
   }
   const bool names_differ = strict && !(missing.empty() && unexpected.empty());
   const std::string names =
-      names_differ ? fmt::format("missing names: [{}]; unexpected names: [{}]. Pass strict=false to load the rest",
-                                 missing, unexpected)
-                   : "";
+      names_differ
+          ? fmt::format("missing names: [{}]; unexpected names: [{}]. Pass strict=false to load the rest",
+                        missing, unexpected)
+          : "";
   require(wrong.empty(), "load_state_dict: sizes differ:{}{}{}", wrong, names_differ ? "\n" : "", names);
   require(!names_differ, "load_state_dict: {}", names);
   NoGrad no_grad;

@@ -6,7 +6,6 @@
 #include "weft/func/func.h"
 #include "weft/nn/functional_call.h"
 #include "weft/nn/layers.h"
-#include "weft/nn/optim.h"
 #include "weft/ops/fake.h"
 
 namespace weft {
@@ -122,83 +121,7 @@ TEST(BatchNormTest, KeepsRunningStatistics) {
   EXPECT_EQ(values(norm.num_batches_tracked), (std::vector<double>{1}));
 }
 
-// PyTorch 2.13: p = [1, -2], loss = sum(p^3 / 3), 3 steps each.
-TEST(OptimTest, SgdMatchesPyTorch) {
-  Tensor p = vec({1, -2}).set_requires_grad();
-  optim::SGD sgd({p}, {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01});
-  for (int i = 0; i < 3; ++i) {
-    sgd.zero_grad();
-    (pow(p, 3) / 3).sum().backward();
-    sgd.step();
-  }
-  // w: the recurrence written out.
-  double w[2] = {1, -2}, m[2] = {0, 0};
-  for (int i = 0; i < 3; ++i)
-    for (int k = 0; k < 2; ++k) {
-      double g = w[k] * w[k] + 0.01 * w[k];
-      m[k] = i == 0 ? g : 0.9 * m[k] + g;
-      w[k] -= 0.1 * m[k];
-    }
-  EXPECT_TRUE(close(p.detach(), vec({w[0], w[1]})));
-}
-
-TEST(OptimTest, AdamWMovesByTheSignAtFirst) {
-  Tensor p = vec({1, -2}).set_requires_grad();
-  optim::AdamW adam({p}, {.lr = 0.1, .weight_decay = 0});
-  (p * vec({3, -5})).sum().backward();
-  adam.step();
-  EXPECT_TRUE(close(p.detach(), vec({0.9, -1.9}), 1e-6));
-  EXPECT_ERROR(optim::SGD({}), "empty parameter list");
-}
-
-// Four steps up or down the same slopes; the numbers are PyTorch 2.13's.
-TEST(OptimTest, OptionsMatchPyTorch) {
-  auto after = [](auto make) {
-    Tensor p = vec({1, -2, 3}).set_requires_grad();
-    auto optimizer = make(p);
-    for (int i = 0; i < 4; ++i) {
-      optimizer.zero_grad();
-      (p * p * vec({1, 2, -0.5}) * (i + 1)).sum().backward();
-      optimizer.step();
-    }
-    return p.detach();
-  };
-  EXPECT_TRUE(close(after([](const Tensor& p) { return optim::AdamW({p}, {.lr = 0.1, .amsgrad = true}); }),
-                    vec({0.6030551983060047, -1.601657972359206, 3.3742329837457072}), 1e-12));
-  EXPECT_TRUE(close(after([](const Tensor& p) {
-                      return optim::AdamW(
-                          {p}, {.lr = 0.1, .weight_decay = 0.3, .amsgrad = true, .maximize = true});
-                    }),
-                    vec({1.2532422796265044, -2.140737425774676, 2.2817195315167558}), 1e-12));
-  EXPECT_TRUE(close(after([](const Tensor& p) {
-                      return optim::SGD({p},
-                                        {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .maximize = true});
-                    }),
-                    vec({7.70112231, -47.391916619999996, -0.9180200700000005}), 1e-12));
-}
-
-TEST(OptimTest, AdamWStepsOnPartsOfComplexNumbers) {
-  for (bool amsgrad : {false, true}) {
-    Tensor p = from_data(std::vector<Complex<double>>{{1, 2}, {-0.5, 0.25}}).set_requires_grad();
-    optim::AdamW adam({p}, {.lr = 0.1, .amsgrad = amsgrad});
-    for (int i = 0; i < 3; ++i) {
-      adam.zero_grad();
-      p.abs().pow(2).sum().backward();
-      adam.step();
-    }
-    EXPECT_TRUE(close(view_as_real(p.detach()).view({4}),
-                      vec({0.6989112, 1.6949446, -0.2037124, -0.03056596}), 1e-6));
-  }
-}
-
-TEST(OptimTest, RefusesWhatCannotBeMeant) {
-  Tensor p = vec({1, -2}).set_requires_grad();
-  EXPECT_ERROR(optim::SGD({p}, {.momentum = -1}), "Invalid momentum value: -1");
-  EXPECT_ERROR(optim::SGD({p}, {.weight_decay = -1}), "Invalid weight_decay value: -1");
-  EXPECT_ERROR(optim::AdamW({p}, {.eps = -1}), "Invalid epsilon value: -1");
-  EXPECT_ERROR(optim::AdamW({p, Tensor()}), "can't optimize parameter 1: it is an undefined tensor");
-  EXPECT_ERROR(optim::AdamW({p, p}), "parameter 1, f64[2], is there twice");
-  EXPECT_ERROR(optim::SGD({p * 2}), "can't optimize a non-leaf Tensor");
+TEST(DropoutTest, RefusesWhatIsNoProbability) {
   EXPECT_ERROR(nn::Dropout(1.5), "dropout probability has to be between 0 and 1, but got 1.5");
 }
 
