@@ -217,7 +217,7 @@ void trace_methods(TracedModule& traced, const nn::Module& module, const std::ve
   warn_of_optimize(options);
   if (!is_tracing_enabled()) {
     // The module itself, with its own code.
-    static_cast<nn::Module&>(traced) = module;
+    traced.refer_to(module);
     for (const BoundMethod& method : methods)
       traced.add_method(TracedFunction::untraced(method.name, method.function, method.arg_names));
     return;

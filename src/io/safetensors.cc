@@ -291,6 +291,14 @@ void write(const SafeTensors& tensors, FunctionRef<void(const void*, size_t)> pu
 
 }  // namespace
 
+SafeTensors::SafeTensors(std::vector<Entry> entries) {
+  for (Entry& entry : entries) {
+    const std::string name = entry.first;
+    require(add(std::move(entry.first), std::move(entry.second)), "safetensors: two tensors are called '{}'",
+            name);
+  }
+}
+
 const Tensor* SafeTensors::find(std::string_view name) const {
   auto found = places_.find(std::string(name));
   return found == places_.end() ? nullptr : &entries_[found->second].second;

@@ -1,11 +1,17 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
+#include "weft/capture/make_graph.h"
 #include "weft/func/func.h"
+#include "weft/io/safetensors.h"
 #include "weft/nn/functional_call.h"
 #include "weft/nn/layers.h"
+#include "weft/nn/optim.h"
 #include "weft/ops/fake.h"
 
 namespace weft {
@@ -167,6 +173,85 @@ TEST(StateDict, ErrorsNameAllThatIsWrong) {
   EXPECT_USER_ERROR(linear.load_state_dict({{"weight", ones({2, 4})}, {"extra", ones({1})}}), "sizes differ");
   EXPECT_USER_ERROR(linear.load_state_dict({{"weight", ones({2, 4})}, {"extra", ones({1})}}),
                     "missing names: [bias]; unexpected names: [extra]");
+}
+
+TEST(StateDict, GoesToAFileAndComesBackInOneCall) {
+  const std::string path =
+      ::testing::TempDir() + "weft_state_dict_" + std::to_string(::getpid()) + ".safetensors";
+  Net net, other;
+  save_safetensors(net.state_dict(), path);
+  other.load_state_dict(load_safetensors(path));
+  std::filesystem::remove(path);
+  const Tensor x = ramp({2, 3}).to(kFloat32);
+  EXPECT_TRUE(close(other(x).detach(), net(x).detach(), 0, 0));
+  EXPECT_ERROR(SafeTensors({{"a", ones({1})}, {"a", ones({1})}}), "two tensors are called 'a'");
+}
+
+TEST(StateDict, OfAnOptimizerGoesToAFileToo) {
+  const std::string path =
+      ::testing::TempDir() + "weft_optimizer_" + std::to_string(::getpid()) + ".safetensors";
+  Tensor p = vec({1, -2}).set_requires_grad(), q = vec({1, -2}).set_requires_grad();
+  optim::AdamW first({p}, {.lr = 0.3, .amsgrad = true}), second({q});
+  auto train = [](const Tensor& x, optim::Optimizer& optimizer) {
+    optimizer.zero_grad();
+    (x * x).sum().backward();
+    optimizer.step();
+  };
+  train(p, first);
+  save_safetensors(first.state_dict(), path);
+  second.load_state_dict(load_safetensors(path));
+  std::filesystem::remove(path);
+  optim::AdamW fresh({q}, {.lr = 0.3, .amsgrad = true});
+  train(q, fresh);
+  EXPECT_TRUE(second.options().amsgrad);
+  train(p, first);
+  train(q, second);
+  EXPECT_TRUE(close(q.detach(), p.detach(), 0, 0));
+}
+
+// Assigning to a member would leave the parent with the old layer.
+static_assert(!std::is_copy_assignable_v<nn::Linear> && !std::is_move_assignable_v<nn::Linear>);
+static_assert(!std::is_move_assignable_v<Net> && !std::is_move_assignable_v<nn::Sequential>);
+
+TEST(ReplaceChild, IsSeenInTheObjectAndByItsName) {
+  Net net;
+  net.replace_child(net.fc1, nn::Linear(3, 4, {.bias = false}));
+  EXPECT_TRUE(net.find("fc1.weight").to_tensor().is_same(net.fc1.weight));
+  std::vector<std::string> names;
+  for (const auto& entry : net.state_dict()) names.push_back(entry.first);
+  EXPECT_EQ(names, (std::vector<std::string>{"scale", "fc1.weight", "tail.1.weight"}));
+  const Tensor x = ramp({2, 3}).to(kFloat32);
+  const Value by_name = callable_in(net.find("fc1"))->call(ValueList{x});
+  EXPECT_TRUE(close(by_name.to_tensor().detach(), net.fc1(x).detach(), 0, 0));
+  net(x).sum().backward();
+  EXPECT_TRUE(net.fc1.weight.grad().defined());
+}
+
+TEST(ReplaceChild, RefusesWhatIsNoChildOrHasTwoNames) {
+  Net net;
+  nn::Linear other(3, 4);
+  EXPECT_ERROR(net.replace_child(other, nn::Linear(3, 4)),
+               "is no child of this module; there are [scale, fc1, tail]");
+  struct Tied : nn::Module {
+    nn::Linear a = child("a", nn::Linear(2, 2));
+    nn::Linear b = child("b", a);
+  } tied;
+  EXPECT_ERROR(tied.replace_child(tied.a, nn::Linear(2, 2)), "the Linear is registered as 'a' and as 'b'");
+}
+
+TEST(ReplaceChild, IsForGraphModulesToo) {
+  GraphModule twice = make_graph([](const Tensor& t) { return t * 2; })(ones({2}));
+  GraphModule thrice = make_graph([](const Tensor& t) { return t * 3; })(ones({2}));
+  struct Holder : nn::Module {
+    GraphModule part;
+    explicit Holder(GraphModule graph) : part(child("part", std::move(graph))) {}
+  } holder(twice);
+  EXPECT_ERROR(holder.part = thrice, "which would keep the old one; use replace_child");
+  holder.replace_child(holder.part, thrice);
+  EXPECT_EQ(values(holder.part(ones({2}))), (std::vector<double>{3, 3}));
+  GraphModule handle = holder.part;
+  handle = twice;  // a handle of its own is no member
+  EXPECT_EQ(values(handle(ones({2}))), (std::vector<double>{2, 2}));
 }
 
 struct TiedNet : nn::Module {

@@ -17,6 +17,8 @@ namespace weft {
 struct TracingCheckError : UserError {
   // Each part may be empty: how the graphs differ, which constant differs, and what else there is to say.
   TracingCheckError(std::string graph_difference, std::string tensor_difference, std::string extra = {});
+  // In PyTorch's layout, without a place: the differences name the lines that count.
+  const char* what() const noexcept override { return text().c_str(); }
 };
 
 struct TraceOptions {
