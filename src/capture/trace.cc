@@ -4,10 +4,10 @@
 
 #include "capture/trace_check.h"
 #include "capture/trace_recorder.h"
+#include "capture/trace_switches.h"
 #include "capture/trace_types.h"
 #include "capture/traced.h"
 #include "weft/base/warning.h"
-#include "weft/capture/trace_switches.h"
 #include "weft/nn/module_text.h"
 
 namespace weft {

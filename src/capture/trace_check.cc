@@ -1,8 +1,8 @@
 #include "capture/trace_check.h"
 
+#include "base/diff.h"
 #include "graph/script/constants.h"
 #include "weft/autograd/autograd.h"
-#include "weft/base/diff.h"
 #include "weft/base/warning.h"
 #include "weft/capture/trace_tools.h"
 #include "weft/ops/close.h"

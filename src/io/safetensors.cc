@@ -11,9 +11,9 @@
 #include <limits>
 #include <optional>
 
+#include "base/json.h"
 #include "weft/base/error.h"
 #include "weft/base/function_ref.h"
-#include "weft/base/json.h"
 #include "weft/dispatch/layers.h"
 #include "weft/ops/functions.h"
 

@@ -1,10 +1,10 @@
 // Ports of TraceApi: the texts of the checker's warnings and errors.
 #include <gmock/gmock.h>
 
+#include "base/diff.h"
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
 #include "weft/autograd/function.h"
-#include "weft/base/diff.h"
 #include "weft/dispatch/layers.h"
 
 namespace weft {
