@@ -86,7 +86,8 @@ namespace {
 void warn_of_optimize(const TraceOptions& options) {
   if (options.optimize)
     warn(WarningKind::kDeprecated,
-         "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead");
+         "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead: in "
+         "C++, `OptimizedExecution scope(true);`");
 }
 
 // The arguments of one run, in order or by name.

@@ -213,8 +213,8 @@ class Check {
     if (nodes.empty()) return;
     warn(WarningKind::kTracer,
          "Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n{}\nThis may "
-         "cause "
-         "errors in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()",
+         "cause errors in trace checking. To disable trace checking, pass check_trace=False to "
+         "torch.jit.trace(): in C++, trace(f, inputs, {{.check_trace = false}})",
          nodes);
   }
 

@@ -286,7 +286,7 @@ void Module::load_state_dict(const NamedTensors& given, bool strict) {
   const bool names_differ = strict && !(missing.empty() && unexpected.empty());
   const std::string names =
       names_differ
-          ? fmt::format("missing names: [{}]; unexpected names: [{}]. Pass strict=false to load the rest",
+          ? fmt::format("missing names: [{}]; unexpected names: [{}]. Pass false for strict to load the rest",
                         missing, unexpected)
           : "";
   require(wrong.empty(), "load_state_dict: sizes differ:{}{}{}", wrong, names_differ ? "\n" : "", names);
