@@ -24,8 +24,8 @@ struct AdamStep {
                      const std::vector<Tensor>& state) const {
     // The running means of the gradient and its square; dividing by the corrections frees them of their start
     // at zero.
-    Tensor mean = state[0] * options.beta1 + gradient * (1 - options.beta1);
-    Tensor square = state[1] * options.beta2 + gradient * gradient * (1 - options.beta2);
+    Tensor mean = add(state[0] * options.beta1, gradient, 1 - options.beta1);
+    Tensor square = add(state[1] * options.beta2, gradient * gradient, 1 - options.beta2);
     std::vector<Tensor> kept = {mean, square};
     if (options.amsgrad) kept.push_back(maximum(state[2], square));
     Tensor spread = sqrt(kept.back()) / sqrt(correction(options.beta2)) + options.eps;
@@ -72,7 +72,7 @@ Updated updated(const SgdOptions& options, const Tensor& parameter, const Tensor
   if (options.momentum == 0) return {parameter - slope * lr, {}};
   // The first gradient is taken whole.
   Tensor share = options.dampening == 0 ? slope : slope * (1 - (step > 1).to(kFloat64) * options.dampening);
-  Tensor momentum = state[0] * options.momentum + share;
+  Tensor momentum = add(share, state[0], options.momentum);
   Tensor direction = options.nesterov ? add(slope, momentum, options.momentum) : momentum;
   return {parameter - direction * lr, {momentum}};
 }

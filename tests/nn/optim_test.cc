@@ -5,6 +5,7 @@
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
 #include "weft/capture/make_graph.h"
+#include "weft/dispatch/layers.h"
 #include "weft/nn/optim.h"
 
 namespace weft {
