@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "weft/base/stack_trace.h"
+#include "base/call_records.h"
 
 namespace weft {
 namespace {
@@ -15,7 +15,17 @@ thread_local detail::WhileScope* innermost_while = nullptr;
 
 // Shared by the copies of an error, so that one look-up serves all of them.
 struct detail::ErrorPlace {
-  const StackTrace trace = StackTrace::capture();
+  // More than a StackTrace has: under transforms and captures the user's frame may be far below.
+  static constexpr size_t kMostCalls = 512;
+
+  [[gnu::noinline]] ErrorPlace() {
+    const void* found[kMostCalls];
+    const size_t count = follow_calls(__builtin_frame_address(0), found);
+    addresses.assign(found, found + count);
+  }
+  SourceFrame user_frame() const { return user_frame_of(addresses); }
+
+  std::vector<const void*> addresses;
   std::mutex mutex;
 };
 
@@ -40,7 +50,7 @@ Error::Error(ErrorKind kind, std::string message, std::source_location where)
 }
 
 std::string Error::user_line() const {
-  const SourceFrame frame = place_->trace.user_frame();
+  const SourceFrame frame = place_->user_frame();
   return frame.is_known() ? frame.to_string() : "";
 }
 
@@ -64,8 +74,7 @@ std::string place_line(const SourceFrame& frame) {
 const char* Error::what() const noexcept {
   try {
     std::lock_guard lock(place_->mutex);
-    if (whole_.text.empty())
-      whole_.text = text_ + module_line(modules_) + place_line(place_->trace.user_frame());
+    if (whole_.text.empty()) whole_.text = text_ + module_line(modules_) + place_line(place_->user_frame());
     return whole_.text.c_str();
   } catch (...) {
     // Without memory for more, the words are what counts.

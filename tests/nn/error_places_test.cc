@@ -90,6 +90,14 @@ TEST(ErrorPlaces, AreFoundBelowTransformsAndCaptures) {
   EXPECT_THAT(words_of([&] { x.backward(ones({3})); }), HasSubstr(here(__LINE__)));
 }
 
+TEST(ErrorPlaces, AreFoundBelowMoreCallsThanAStackTraceKeeps) {
+  // Each level passes the call on to the next one.
+  func::Transformed f(func::as_fn([](const Tensor& t) { return matmul(t, t.view({1, -1})).sum(); }));
+  const std::string place = here(__LINE__ - 1);
+  for (int i = 0; i < 12; ++i) f = func::grad([f](const Tensor& t) { return f(t).sum(); });
+  EXPECT_THAT(words_of([&] { f(ones({3})); }), HasSubstr(place));
+}
+
 TEST(ErrorPlaces, AreLookedUpWhenSomebodyAsks) {
   try {
     Tower()(ones({1, 5, 1, 1}));
