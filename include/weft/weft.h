@@ -3,6 +3,8 @@
 // For people who write models and capture them. Authors of operators, passes, extensions and back ends include
 // weft/extend.h instead. Each header stands alone too, for programs that care about their compile time.
 
+// clang-format off: in the order in which a newcomer needs them
+
 // tensors, and the operators on them
 #include "weft/core/tensor.h"
 #include "weft/core/from_data.h"
@@ -42,3 +44,4 @@
 #include "weft/capture/trace.h"
 #include "weft/graph/graph_module.h"
 #include "weft/io/graph_file.h"
+// clang-format on
