@@ -1,6 +1,7 @@
 #pragma once
 
-// For authors of operators, passes, extensions and back ends: what weft/weft.h has, and all that it is made of.
+// For authors of operators, passes, extensions and back ends: what weft/weft.h has, and all that it is made
+// of.
 #include "weft/weft.h"
 
 // values: what operators and graphs pass around

@@ -1,7 +1,8 @@
 #pragma once
 
-// For people who write models and capture them. Authors of operators, passes, extensions and back ends include
-// weft/extend.h instead. Each header stands alone too, for programs that care about their compile time.
+// For people who write models and capture them. Authors of operators, passes, extensions and back ends
+// include weft/extend.h instead. Each header stands alone too, for programs that care about their compile
+// time.
 
 // clang-format off: in the order in which a newcomer needs them
 
