@@ -2,7 +2,7 @@
 // "capture". The peer's side is capture_peer.py, with the same cases.
 #include <malloc.h>
 #include <unistd.h>
-#include <weft/weft.h>
+#include <weft/extend.h>
 
 #include <fstream>
 

@@ -3,7 +3,7 @@
 //   custom_pass
 #include <iostream>
 
-#include "weft/weft.h"
+#include "weft/extend.h"
 
 using namespace weft;
 

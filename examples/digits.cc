@@ -14,6 +14,7 @@
 #include <string>
 
 #include "digits_data.h"
+#include "weft/graph/picture.h"
 #include "weft/weft.h"
 
 using namespace weft;

@@ -1,7 +1,7 @@
 #pragma once
 
 // What benchmarks call by one name in weft and in the peer: here weft's.
-#include <weft/weft.h>
+#include <weft/extend.h>
 
 namespace api = weft;
 

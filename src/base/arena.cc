@@ -1,11 +1,11 @@
-#include "weft/base/arena.h"
+#include "weft/base/detail/arena.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <new>
 
 #include "base/ceil_div.h"
-#include "weft/base/object_pool.h"
+#include "weft/base/detail/object_pool.h"
 
 namespace weft {
 namespace {

@@ -1,4 +1,4 @@
-#include "weft/base/diff.h"
+#include "base/diff.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "weft/base/json.h"
+#include "base/json.h"
 
 #include <limits>
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "weft/base/error.h"
-#include "weft/base/json.h"
 
 namespace weft {
 namespace {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include "base/call_records.h"
 #include "base/symboliser.h"
 
 namespace weft {
@@ -51,19 +52,26 @@ std::string SourceFrame::to_string() const {
 // Code without frame pointers uses their register for something else, so a record may be any word: it is
 // followed only outward and only inside the thread's stack, all of which can be read. Sanitizers must not
 // judge these reads, which look at other functions' memory.
-[[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] StackTrace
-StackTrace::capture() noexcept {
-  StackTrace trace;
+[[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] size_t detail::follow_calls(
+    const void* frame, std::span<const void*> into) noexcept {
   if (thread_stack.high == 0) thread_stack = find_bounds();
   const StackBounds stack = thread_stack;
-  const auto* record = static_cast<const CallRecord*>(__builtin_frame_address(0));
-  trace.addresses_[trace.count_++] = __builtin_return_address(0);
-  while (trace.count_ < kMostFrames && stack.contains(record) && record->caller > record &&
+  const auto* record = static_cast<const CallRecord*>(frame);
+  // The caller's own record can be read wherever it is, on the stack of a signal too.
+  into[0] = record->return_address;
+  size_t count = 1;
+  while (count < into.size() && stack.contains(record) && record->caller > record &&
          stack.contains(record->caller)) {
     record = record->caller;
     if (!record->return_address) break;
-    trace.addresses_[trace.count_++] = record->return_address;
+    into[count++] = record->return_address;
   }
+  return count;
+}
+
+[[gnu::noinline]] StackTrace StackTrace::capture() noexcept {
+  StackTrace trace;
+  trace.count_ = detail::follow_calls(__builtin_frame_address(0), trace.addresses_);
   return trace;
 }
 
@@ -76,12 +84,13 @@ std::vector<SourceFrame> StackTrace::frames() const {
   return all;
 }
 
-SourceFrame StackTrace::user_frame() const {
-  for (const void* address : addresses())
-    for (SourceFrame& frame : detail::symbolise(address))
+SourceFrame detail::user_frame_of(std::span<const void* const> addresses) {
+  for (const void* address : addresses)
+    for (SourceFrame& frame : symbolise(address))
       if (!frame.is_library) return std::move(frame);
   return {};
 }
+SourceFrame StackTrace::user_frame() const { return detail::user_frame_of(addresses()); }
 
 std::string StackTrace::to_string() const {
   std::string text;

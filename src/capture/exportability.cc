@@ -1,4 +1,4 @@
-#include "weft/capture/exportability.h"
+#include "capture/exportability.h"
 
 #include <algorithm>
 

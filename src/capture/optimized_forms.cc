@@ -51,7 +51,7 @@ std::unordered_set<const Node*> nodes_with_gradients(const GraphModule& module,
 // The same graph, to be changed, over the same tensors.
 GraphModule copy_over(const GraphModule& module) {
   GraphModule copy(module.graph().copy());
-  static_cast<nn::Module&>(copy) = module;
+  copy.refer_to(module);
   if (module.call_spec()) copy.set_call_spec(*module.call_spec());
   return copy;
 }

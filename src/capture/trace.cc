@@ -4,10 +4,10 @@
 
 #include "capture/trace_check.h"
 #include "capture/trace_recorder.h"
+#include "capture/trace_switches.h"
 #include "capture/trace_types.h"
 #include "capture/traced.h"
 #include "weft/base/warning.h"
-#include "weft/capture/trace_switches.h"
 #include "weft/nn/module_text.h"
 
 namespace weft {
@@ -86,7 +86,8 @@ namespace {
 void warn_of_optimize(const TraceOptions& options) {
   if (options.optimize)
     warn(WarningKind::kDeprecated,
-         "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead");
+         "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead: in "
+         "C++, `OptimizedExecution scope(true);`");
 }
 
 // The arguments of one run, in order or by name.
@@ -217,7 +218,7 @@ void trace_methods(TracedModule& traced, const nn::Module& module, const std::ve
   warn_of_optimize(options);
   if (!is_tracing_enabled()) {
     // The module itself, with its own code.
-    static_cast<nn::Module&>(traced) = module;
+    traced.refer_to(module);
     for (const BoundMethod& method : methods)
       traced.add_method(TracedFunction::untraced(method.name, method.function, method.arg_names));
     return;

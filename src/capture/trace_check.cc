@@ -1,8 +1,8 @@
 #include "capture/trace_check.h"
 
+#include "base/diff.h"
 #include "graph/script/constants.h"
 #include "weft/autograd/autograd.h"
-#include "weft/base/diff.h"
 #include "weft/base/warning.h"
 #include "weft/capture/trace_tools.h"
 #include "weft/ops/close.h"
@@ -213,8 +213,8 @@ class Check {
     if (nodes.empty()) return;
     warn(WarningKind::kTracer,
          "Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n{}\nThis may "
-         "cause "
-         "errors in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()",
+         "cause errors in trace checking. To disable trace checking, pass check_trace=False to "
+         "torch.jit.trace(): in C++, trace(f, inputs, {{.check_trace = false}})",
          nodes);
   }
 

@@ -1,4 +1,4 @@
-#include "weft/capture/trace_switches.h"
+#include "capture/trace_switches.h"
 
 #include <fmt/core.h>
 

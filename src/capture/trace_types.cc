@@ -104,12 +104,11 @@ namespace {
 
 constexpr const char* kContainerAdvice =
     "Encountering a {} at the output of the tracer might cause the trace to be incorrect, this is only valid "
-    "if "
-    "the container structure does not change based on the module's inputs. Consider using a constant "
-    "container "
-    "instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you "
-    "absolutely "
-    "need this and know the side effects, pass strict=False to trace() to allow this behavior.";
+    "if the container structure does not change based on the module's inputs. Consider using a constant "
+    "container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If "
+    "you absolutely need this and know the side effects, pass strict=False to trace() to allow this "
+    "behavior. "
+    "In C++, a std::tuple for a std::vector, a WEFT_STRUCT for a map, {{.strict = false}} for the last.";
 
 [[noreturn]] void refuse_result() {
   fail(

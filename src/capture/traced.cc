@@ -113,6 +113,12 @@ TracedModule::TracedModule(const nn::Module& original) : methods_(std::make_shar
   *state() = *without_code(*original.state());
 }
 
+TracedModule& TracedModule::operator=(const TracedModule& other) {
+  refer_to(other);
+  methods_ = other.methods_;
+  return *this;
+}
+
 TracedModule::TracedModule(const TracedModule& other) : nn::Module(other) {
   nn::DeepCopy* copy = nn::DeepCopy::current();
   if (!copy) {
@@ -170,7 +176,7 @@ void TracedModule::set_attribute(std::string_view path, const Value& value) cons
   require(there.kind() == value.kind(), "set_attribute: '{}' is {}, which {} cannot replace", path,
           there.kind_name(), value.kind_name());
   GraphModule owner;
-  static_cast<nn::Module&>(owner) = *this;
+  owner.refer_to(*this);
   owner.set_attribute(path, value);
 }
 
@@ -181,7 +187,7 @@ void TracedModule::delete_attribute(std::string_view path) const {
 void TracedModule::reconstruct(const GraphModule& forward) const {
   // The graph is copied: what is prepared for its runs has the tensors of one module.
   GraphModule code(forward.graph().copy());
-  static_cast<nn::Module&>(code) = forward;
+  code.refer_to(forward);
   if (forward.call_spec()) code.set_call_spec(*forward.call_spec());
   code.set_traced_inputs(forward.traced_inputs());
   std::shared_ptr<nn::ModuleState> other = without_code(*forward.state());

@@ -3,9 +3,9 @@
 #include <array>
 #include <vector>
 
+#include "base/json.h"
 #include "core/tree_level.h"
 #include "weft/base/error.h"
-#include "weft/base/json.h"
 #include "weft/core/pytree.h"
 
 // `[1, {"type": "builtins.dict", "context": "[\"a\"]", "children_spec": [...]}]`: what PyTorch's files hold.

@@ -19,7 +19,6 @@ SymInt Tensor::stride(int64_t dim) const {
 }
 
 constinit thread_local TensorWatcher* detail::tensor_watcher = nullptr;
-constinit thread_local LiteralObserver* detail::literal_observer = nullptr;
 
 SymIntSpan Tensor::watched_sizes() const {
   return detail::tensor_watcher ? detail::tensor_watcher->sizes(*impl_) : impl_->sizes();

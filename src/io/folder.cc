@@ -258,9 +258,8 @@ CppSource ClassWriter::write(const GraphModule& module) {
                 "  const weft::SafeTensors weights = weft::load_safetensors(folder + \"/{}.safetensors\");\n",
                 class_name_);
   code.source = fmt::format(
-      "// Made by weft::to_folder.\n#include \"{0}.h\"\n\n#include <array>\n#include <limits>\n#include "
-      "<tuple>\n"
-      "#include <vector>\n\nusing namespace weft;\n\n"
+      "// Made by weft::to_folder.\n#include \"{0}.h\"\n\n#include <weft/extend.h>\n\n#include <array>\n"
+      "#include <limits>\n#include <tuple>\n#include <vector>\n\nusing namespace weft;\n\n"
       "{0}::{0}(const std::string& {1}) {{\n{2}{3}}}\n\n{4} {0}::forward({5}) {{\n{6}}}\n{7}",
       class_name_, weights_.empty() ? "/*folder*/" : "folder", loads, constructor_, forward.result_type(),
       defined, forward.body(), definitions_);

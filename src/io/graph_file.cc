@@ -5,10 +5,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/json.h"
 #include "io/traced_inputs.h"
 #include "weft/autograd/grad_node.h"
 #include "weft/base/error.h"
-#include "weft/base/json.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/graph/parse.h"
 #include "weft/graph/text.h"

@@ -11,9 +11,9 @@
 #include <limits>
 #include <optional>
 
+#include "base/json.h"
 #include "weft/base/error.h"
 #include "weft/base/function_ref.h"
-#include "weft/base/json.h"
 #include "weft/dispatch/layers.h"
 #include "weft/ops/functions.h"
 
@@ -290,6 +290,14 @@ void write(const SafeTensors& tensors, FunctionRef<void(const void*, size_t)> pu
 }
 
 }  // namespace
+
+SafeTensors::SafeTensors(std::vector<Entry> entries) {
+  for (Entry& entry : entries) {
+    const std::string name = entry.first;
+    require(add(std::move(entry.first), std::move(entry.second)), "safetensors: two tensors are called '{}'",
+            name);
+  }
+}
 
 const Tensor* SafeTensors::find(std::string_view name) const {
   auto found = places_.find(std::string(name));

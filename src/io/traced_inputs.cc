@@ -67,7 +67,7 @@ Device read_device(const std::string& text) {
   try {
     return Device(text);
   } catch (const Error& error) {
-    throw FormatError(fmt::format("traced_inputs: {}", error.what()));
+    throw FormatError(fmt::format("traced_inputs: {}", error.message()));
   }
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "weft/base/json.h"
+#include "base/json.h"
 #include "weft/graph/graph_module.h"
 
 namespace weft {

@@ -59,8 +59,18 @@ uint64_t latest_change() { return changes.load(std::memory_order_relaxed); }
 
 Module::Module() : state_(std::make_shared<ModuleState>()) {}
 
+// The copy of a member, in a deep copy, is a member of the copy; any other copy is a handle of its own.
 Module::Module(const Module& other)
-    : state_(DeepCopy::current() ? DeepCopy::current()->state(other.state_) : other.state_) {}
+    : state_(DeepCopy::current() ? DeepCopy::current()->state(other.state_) : other.state_),
+      is_registered_(DeepCopy::current() && other.is_registered_) {}
+
+void Module::refer_to(const Module& other) {
+  require(!is_registered_,
+          "an assignment to a {} that is registered in another module, which would keep the old one; use "
+          "replace_child of that module",
+          state_->class_name);
+  state_ = other.state_;
+}
 
 std::vector<Module> Module::modules() const {
   std::vector<Module> all;
@@ -117,6 +127,20 @@ void Module::add_child(ModuleState::Child child) {
 void Module::remove_child(const std::string& name) {
   size_t count = std::erase_if(state_->children, [&](const auto& child) { return child.name == name; });
   require(count > 0, "there is no child '{}' to remove; there are [{}]", name, names_in(*state_));
+  state_->note_change();
+}
+
+void Module::replace_child(const ModuleState& old, std::shared_ptr<ModuleState> state,
+                           Ref<Callable> callable) {
+  std::vector<ModuleState::Child*> found;
+  for (ModuleState::Child& child : state_->children)
+    if (child.state.get() == &old) found.push_back(&child);
+  require(!found.empty(), "replace_child: the {} is no child of this module; there are [{}]", old.class_name,
+          names_in(*state_));
+  require(found.size() == 1, "replace_child: the {} is registered as '{}' and as '{}'", old.class_name,
+          found[0]->name, found.back()->name);
+  found[0]->state = std::move(state);
+  found[0]->callable = std::move(callable);
   state_->note_change();
 }
 
@@ -261,9 +285,10 @@ void Module::load_state_dict(const NamedTensors& given, bool strict) {
   }
   const bool names_differ = strict && !(missing.empty() && unexpected.empty());
   const std::string names =
-      names_differ ? fmt::format("missing names: [{}]; unexpected names: [{}]. Pass strict=false to load the rest",
-                                 missing, unexpected)
-                   : "";
+      names_differ
+          ? fmt::format("missing names: [{}]; unexpected names: [{}]. Pass false for strict to load the rest",
+                        missing, unexpected)
+          : "";
   require(wrong.empty(), "load_state_dict: sizes differ:{}{}{}", wrong, names_differ ? "\n" : "", names);
   require(!names_differ, "load_state_dict: {}", names);
   NoGrad no_grad;
@@ -394,6 +419,47 @@ Value Module::watched_call(const char* argument_names, ValueList args, FunctionR
   ModuleObserver* observer = ModuleObserver::current();
   if (!observer) return run(args);
   return observer->handle({state, ArgumentNames::of(argument_names), std::move(args), run, result_form()});
+}
+
+namespace {
+
+// The path from a module to one below it; nothing where it is not there.
+std::optional<std::string> path_between(const ModuleState& from, const void* to) {
+  for (const ModuleState::Child& child : from.children) {
+    if (child.state.get() == to) return child.name;
+    if (std::optional<std::string> rest = path_between(*child.state, to)) return child.name + "." + *rest;
+  }
+  return std::nullopt;
+}
+
+// "nn::Linear", "Net": as the user writes it.
+std::string written_class(const ModuleState& module) {
+  std::string name = module.qualified_class;
+  if (name.starts_with("weft::")) name.erase(0, 6);
+  const size_t unnamed = name.rfind("(anonymous namespace)::");
+  return unnamed == std::string::npos ? name : name.substr(unnamed + 23);
+}
+
+}  // namespace
+
+void Module::note_module(Error& error, const std::type_info& type) const noexcept {
+  try {
+    note_class(*state_, type);
+    Error::ModuleTrail trail = error.modules();
+    const std::string name = written_class(*state_);
+    if (!trail.outermost) {
+      trail.class_name = name;
+    } else if (std::optional<std::string> path = path_between(*state_, trail.outermost)) {
+      trail.path = trail.path.empty() ? *path : *path + "." + trail.path;
+    } else if (trail.outermost != state_.get()) {
+      return;  // another model, which this one calls: the path is that of the inner one
+    }
+    trail.outermost = state_.get();
+    trail.root_class = name;
+    error.set_modules(std::move(trail));
+  } catch (...) {
+    // Without memory for the path the error is still what it was.
+  }
 }
 
 void note_class(ModuleState& module, const std::type_info& type) {

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "weft/base/detail/small_vector.h"
 #include "weft/base/function_ref.h"
-#include "weft/base/small_vector.h"
 #include "weft/dispatch/op_def.h"
 
 // Kernels in out-style: a meta function says what the results are, a kernel fills them in. The functional,

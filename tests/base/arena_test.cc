@@ -1,4 +1,4 @@
-#include "weft/base/arena.h"
+#include "weft/base/detail/arena.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "weft/base/object_pool.h"
+#include "weft/base/detail/object_pool.h"
 
 namespace weft {
 namespace {

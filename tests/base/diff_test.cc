@@ -1,4 +1,4 @@
-#include "weft/base/diff.h"
+#include "base/diff.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "weft/base/json.h"
+#include "base/json.h"
 
 namespace weft {
 namespace {

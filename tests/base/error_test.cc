@@ -39,7 +39,7 @@ TEST(Error, LearnsOnItsWayOutWhatItCameThrough) {
     try {
       f();
     } catch (const Error& error) {
-      return std::string(error.what());
+      return error.text();
     }
     return std::string("nothing was thrown");
   };

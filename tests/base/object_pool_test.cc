@@ -1,4 +1,4 @@
-#include "weft/base/object_pool.h"
+#include "weft/base/detail/object_pool.h"
 
 #include <gtest/gtest.h>
 

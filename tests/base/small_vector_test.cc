@@ -1,4 +1,4 @@
-#include "weft/base/small_vector.h"
+#include "weft/base/detail/small_vector.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,9 @@
 #include <random>
 #include <unordered_set>
 
+#include "base/json.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
-#include "weft/base/json.h"
 
 namespace weft {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "weft/weft.h"
+#include "weft/extend.h"
 
 namespace weft {
 namespace {

@@ -24,7 +24,7 @@ std::vector<float> results_of(const PointwiseKernel& kernel, const std::vector<f
   const int64_t sizes[] = {static_cast<int64_t>(values.size())}, strides[] = {1};
   Operand operands[] = {{reinterpret_cast<char*>(results.data()), DType::kFloat32, strides},
                         {reinterpret_cast<char*>(values.data()), DType::kFloat32, strides}};
-  run_pointwise(kernel, DType::kFloat32, operands, sizes);
+  run_strided(kernel, DType::kFloat32, operands, sizes);
   return {results.begin(), results.end()};
 }
 

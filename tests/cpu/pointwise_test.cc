@@ -262,7 +262,7 @@ void run(const Case& c, Grid& grid) {
   UseIsa use(c.isa);
   std::vector<Operand> operands;
   for (RawArray& array : grid.arrays) operands.push_back(array.operand());
-  run_pointwise(*c.kernel, c.compute, operands, grid.arrays[0].sizes, grid.params);
+  run_strided(*c.kernel, c.compute, operands, grid.arrays[0].sizes, grid.params);
 }
 std::vector<std::vector<Number>> special_inputs(const Case& c) {
   std::vector<std::vector<Number>> result;
@@ -447,10 +447,10 @@ TEST(IntegerDivision, ByZeroIsAnErrorWhereverItIs) {
           RawArray a = RawArray::contiguous(t, {n}), b = a, out = a;
           for (int64_t i = 0; i < n; ++i) a.set(i, 5), b.set(i, 2);
           Operand operands[] = {out.operand(), a.operand(), b.operand()};
-          EXPECT_NO_THROW(run_pointwise(*kernel, t, operands, a.sizes));
+          EXPECT_NO_THROW(run_strided(*kernel, t, operands, a.sizes));
           b.set(n - 1, 0);
           try {
-            run_pointwise(*kernel, t, operands, a.sizes);
+            run_strided(*kernel, t, operands, a.sizes);
             FAIL() << kernel->name;
           } catch (const UserError& e) {
             EXPECT_NE(e.message().find("ZeroDivisionError"), std::string::npos) << e.message();
@@ -616,7 +616,7 @@ TEST(ComplexKernels, KeepInfinitiesAndZerosApart) {
     std::vector<Operand> operands = {out.operand()};
     for (size_t k = 0; k < inputs.size(); ++k)
       arrays[k].set(0, inputs[k]), operands.push_back(arrays[k].operand());
-    run_pointwise(kernel, DType::kComplex64, operands, out.sizes);
+    run_strided(kernel, DType::kComplex64, operands, out.sizes);
     return out.get(0);
   };
   EXPECT_EQ(apply(kExp, {Number(inf, 0)}), Number(inf, 0));

@@ -155,7 +155,7 @@ TEST(ScalarExpr, EvaluatesToTheBitsOfTheKernel) {
           write_param(bytes[k], values.back(), param_dtype(t));
           params.push_back(bytes[k]);
         }
-        run_pointwise(*kernel, t, operands, out.sizes, values);
+        run_strided(*kernel, t, operands, out.sizes, values);
         std::vector<std::vector<char>> got = evaluate(f.outputs, n, {inputs, params});
         const int64_t item = item_size(out.dtype) / static_cast<int64_t>(got.size());
         for (int64_t i = 0; i < n; ++i)
@@ -177,11 +177,11 @@ TEST(ScalarExpr, PlainNumbersGiveTheBaselineKernelsBits) {
   RawArray x = RawArray::contiguous(DType::kFloat32, {200}), y = x;
   for (int64_t i = 0; i < x.count(); ++i) x.set(i, random_value(x.dtype, rng));
   Operand operands[] = {y.operand(), x.operand()};
-  run_pointwise(kGelu, DType::kFloat32, operands, x.sizes);
+  run_strided(kGelu, DType::kFloat32, operands, x.sizes);
   for (int64_t i = 0; i < x.count(); ++i)
     EXPECT_EQ(scalar::Gelu{}(One(static_cast<float>(x.get(i).real()))).v[0],
               static_cast<float>(y.get(i).real()));
-  run_pointwise(kSin, DType::kFloat32, operands, x.sizes);
+  run_strided(kSin, DType::kFloat32, operands, x.sizes);
   for (int64_t i = 0; i < x.count(); ++i)
     EXPECT_EQ(sin(One(static_cast<float>(x.get(i).real()))).v[0], static_cast<float>(y.get(i).real()));
 }

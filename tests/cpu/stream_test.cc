@@ -39,7 +39,7 @@ TEST(Stream, ArraysFromAnyElement) {
   std::vector<float> a = numbers(kLarge), b = numbers(kLarge), out(static_cast<size_t>(kLarge) + 2, -1.0f);
   const int64_t strides[] = {1}, sizes[] = {kLarge};
   Operand operands[] = {operand(out, strides, 1), operand(a, strides), operand(b, strides)};
-  run_pointwise(kAdd, DType::kFloat32, operands, sizes);
+  run_strided(kAdd, DType::kFloat32, operands, sizes);
   EXPECT_EQ(out.front(), -1.0f);
   EXPECT_EQ(out.back(), -1.0f);
   for (size_t i = 0; i < a.size(); ++i) ASSERT_EQ(out[i + 1], 2 * a[i]) << i;
@@ -57,7 +57,7 @@ void expect_same_in_parts(const PointwiseKernel& kernel, DType type) {
     const Operand input{in.data() + begin * item, type, strides};
     Operand operands[] = {{out.data() + (begin + 1) * out_item, result, strides}, input, input};
     const int64_t sizes[] = {count};
-    run_pointwise(kernel, type, operands, sizes);
+    run_strided(kernel, type, operands, sizes);
   };
   run(whole, 0, n);
   for (int64_t begin = 0; begin < n; begin += n / 3) run(parts, begin, std::min(n / 3, n - begin));
@@ -77,7 +77,7 @@ TEST(Stream, RowsWithGapsBetweenThem) {
   const int64_t gaps[] = {kPitch, 1}, dense[] = {kColumns, 1}, repeated[] = {0, 1},
                 sizes[] = {kRows, kColumns};
   Operand operands[] = {operand(out, gaps), operand(a, dense), operand(row, repeated)};
-  run_pointwise(kAdd, DType::kFloat32, operands, sizes);
+  run_strided(kAdd, DType::kFloat32, operands, sizes);
   for (int64_t r = 0; r < kRows; ++r) {
     for (int64_t c = 0; c < kColumns; ++c)
       ASSERT_EQ(out[static_cast<size_t>(r * kPitch + c)],
@@ -90,7 +90,7 @@ TEST(Stream, AResultThatIsAnInputToo) {
   std::vector<float> a = numbers(kLarge), b = numbers(kLarge);
   const int64_t strides[] = {1}, sizes[] = {kLarge};
   Operand operands[] = {operand(a, strides), operand(a, strides), operand(b, strides)};
-  run_pointwise(kAdd, DType::kFloat32, operands, sizes);
+  run_strided(kAdd, DType::kFloat32, operands, sizes);
   for (size_t i = 0; i < a.size(); ++i) ASSERT_EQ(a[i], 2 * b[i]) << i;
 }
 

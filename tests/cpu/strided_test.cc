@@ -74,7 +74,7 @@ TEST(Strided, AnyLayoutAndDtypeAgreesWithAPlainLoop) {
     for (int64_t i = 0; i < want.count(); ++i) want.set(i, plain_add(compute, a.get(i), b.get(i)));
     UseIsa use(available_isas()[rng() % available_isas().size()]);
     Operand operands[] = {out.operand(), a.operand(), b.operand()};
-    run_pointwise(kAdd, compute, operands, sizes);
+    run_strided(kAdd, compute, operands, sizes);
     ASSERT_EQ(out.storage, want.storage)
         << "round " << round << " compute " << dtype_name(compute) << " from " << dtype_name(types[1])
         << " and " << dtype_name(types[2]) << " to " << dtype_name(types[0]) << " rank " << sizes.size();
@@ -116,11 +116,11 @@ TEST(Strided, CopiesBackwards) {
 TEST(Strided, EmptyAndZeroDimensional) {
   RawArray empty = RawArray::contiguous(DType::kFloat32, {3, 0, 2});
   Operand operands[] = {empty.operand(), empty.operand(), empty.operand()};
-  EXPECT_NO_THROW(run_pointwise(kAdd, DType::kFloat32, operands, empty.sizes));
+  EXPECT_NO_THROW(run_strided(kAdd, DType::kFloat32, operands, empty.sizes));
   RawArray a = RawArray::contiguous(DType::kFloat32, {}), out = a;
   a.set(0, 2);
   Operand scalars[] = {out.operand(), a.operand(), a.operand()};
-  run_pointwise(kAdd, DType::kFloat32, scalars, {});
+  run_strided(kAdd, DType::kFloat32, scalars, {});
   EXPECT_EQ(out.get(0), Number(4));
 }
 
@@ -132,7 +132,7 @@ TEST(Strided, InPlaceThroughTransposedViews) {
   for (int64_t i = 0; i < x.count(); ++i) want.set(i, x.get(i) + x.get(i));
   const int64_t sizes[] = {70, 50}, transposed[] = {1, 70};
   Operand view = {x.data(), x.dtype, transposed}, operands[] = {view, view, view};
-  run_pointwise(kAdd, DType::kFloat32, operands, sizes);
+  run_strided(kAdd, DType::kFloat32, operands, sizes);
   EXPECT_EQ(x.storage, want.storage);
 }
 
@@ -158,7 +158,7 @@ TEST(Strided, SameBitsForAnyNumberOfThreads) {
     for (int threads : {1, 2, 3, 8}) {
       set_num_threads(threads);
       Operand operands[] = {out.operand(), a.operand(), b.operand()};
-      run_pointwise(kHypot, DType::kFloat32, operands, layout.sizes);
+      run_strided(kHypot, DType::kFloat32, operands, layout.sizes);
       if (threads == 1) first = out.storage;
       EXPECT_EQ(out.storage, first);
     }
@@ -177,13 +177,13 @@ TEST(Strided, SameBitsAtAnyOffsetAndLength) {
       RawArray x = RawArray::contiguous(t, {100}), all = RawArray::contiguous(result, {100});
       for (int64_t i = 0; i < 100; ++i) x.set(i, random_value(t, rng));
       Operand whole[] = {all.operand(), x.operand()};
-      run_pointwise(*kernel, t, whole, x.sizes);
+      run_strided(*kernel, t, whole, x.sizes);
       for (int64_t start : {0, 1, 3, 17})
         for (int64_t n : {1, 2, 5, 8, 13, 31}) {
           RawArray part = RawArray::contiguous(result, {n}, start % 5);
           const int64_t sizes[] = {n};
           Operand operands[] = {part.operand(), {x.data() + start * item_size(t), t, x.strides.data()}};
-          run_pointwise(*kernel, t, operands, sizes);
+          run_strided(*kernel, t, operands, sizes);
           for (int64_t i = 0; i < n; ++i)
             ASSERT_EQ(std::memcmp(part.data() + i * item_size(result),
                                   all.data() + (start + i) * item_size(result), item_size(result)),
@@ -213,7 +213,7 @@ TEST(Strided, InstructionSetsAgreeToAFewUnits) {
       std::vector<RawArray> results;
       for (IsaLevel isa : available_isas()) {
         UseIsa use(isa);
-        run_pointwise(*kernel, t, operands, arrays[0].sizes, params);
+        run_strided(*kernel, t, operands, arrays[0].sizes, params);
         results.push_back(arrays[0]);
       }
       for (size_t other = 1; other < results.size(); ++other)
@@ -242,7 +242,7 @@ TEST(Strided, InstructionSetsAgreeToAFewUnits) {
 TEST(Strided, RefusesWhatItDoesNotHave) {
   RawArray x = RawArray::contiguous(DType::kBool, {4});
   Operand operands[] = {x.operand(), x.operand(), x.operand()};
-  EXPECT_THROW(run_pointwise(kSub, DType::kBool, operands, x.sizes), UnsupportedError);
+  EXPECT_THROW(run_strided(kSub, DType::kBool, operands, x.sizes), UnsupportedError);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "support/tensors.h"
-#include "weft/weft.h"
+#include "weft/extend.h"
 
 namespace weft {
 namespace {

@@ -30,6 +30,17 @@ TEST(JvpConvolution, TakesTheTangentOfTheBiasAlone) {
   EXPECT_EQ(values(got), (std::vector<double>{5, 5, 5, 6, 6, 6, 7, 7, 7}));
 }
 
+TEST(JvpEmbedding, LooksUpThePaddingRowLikeAnyOther) {
+  Tensor table = testing::ramp({4, 2}), tangent = testing::ramp({4, 2}, 1, 2);
+  Tensor rows = from_data(std::vector<int64_t>{0, 2, 3, 3});
+  auto f = [&](const Tensor& weight) { return embedding(weight, rows, 3, /*scale_grad_by_freq=*/true); };
+  Tensor got = func::jvp(f, {table}, {tangent}).second[0];
+  EXPECT_TRUE(testing::close(got, index_select(tangent, 0, rows), 0, 0));
+  // Its gradient is none.
+  Tensor gradient = func::vjp(f, {table}).second({ones({4, 2}, kFloat64)})[0];
+  EXPECT_EQ(values(gradient), (std::vector<double>{1, 1, 0, 0, 1, 1, 0, 0}));
+}
+
 TEST(JvpViews, AsStridedReadsTheTangentWhereThePrimalLies) {
   Tensor x = arange(6).to(kFloat32).view({2, 3}).t(), tangent = arange(6).to(kFloat32).view({3, 2});
   auto f = [](const Tensor& t) { return t.as_strided({3}, {1}); };

@@ -1,6 +1,6 @@
 #include "house/source_tree.h"
 
-// A page that points at another page of the project points at one that is there.
+// A page that points at another page of the project, or names a file of its sources, means one that is there.
 
 namespace weft::house {
 namespace {
@@ -30,7 +30,40 @@ std::vector<SourceFile> pages() {
   return files;
 }
 
+// Paths of sources in backticks: the end of a path is enough, "cpu/gemm/driver.cc".
+Findings missing_files(const SourceFile& page, const std::vector<std::string>& paths) {
+  static const std::regex quoted(R"(`([a-z_0-9]+(?:/[a-z_0-9]+)+\.(?:h|cc|cmake|inc|txt|tsv))`)");
+  Findings found;
+  const std::vector<std::string> lines = lines_of(page.text);
+  for (size_t i = 0; i < lines.size(); ++i)
+    for (std::sregex_iterator match(lines[i].begin(), lines[i].end(), quoted), none; match != none; ++match) {
+      const std::string name = (*match)[1];
+      const bool is_there = std::any_of(paths.begin(), paths.end(), [&](const std::string& path) {
+        return path == name || path.ends_with("/" + name);
+      });
+      if (!is_there) found.push_back({page.path, i + 1, "names " + name + ", which is not there"});
+    }
+  return found;
+}
+
 TEST(Links, LeadSomewhere) { EXPECT_THAT(findings_in(pages(), broken_links), IsEmpty()); }
+
+TEST(Links, NameFilesThatAreThere) {
+  std::vector<std::string> paths = {"weft/ops/functions.h"};  // which the build makes
+  for (const SourceFile& file :
+       read_tree({"benchmarks", "cmake", "examples", "include", "src", "tests", "tools"}))
+    paths.push_back(file.path);
+  auto rule = [&](const SourceFile& page) { return missing_files(page, paths); };
+  EXPECT_THAT(findings_in(pages(), rule), IsEmpty());
+}
+
+TEST(LinkRule, FindsFilesThatAreNotThere) {
+  const std::vector<std::string> paths = {"src/ops/cpu/gemm.cc", "include/weft/base/error.h"};
+  EXPECT_THAT(missing_files({"docs/x.md", "`cpu/gemm.cc`, `weft/base/error.h` and `base/error.h`"}, paths),
+              IsEmpty());
+  EXPECT_THAT(missing_files({"docs/x.md", "see `base/arena.h`"}, paths), SizeIs(1));
+  EXPECT_THAT(missing_files({"docs/x.md", "your `main.cc`, and base/arena.h in words"}, paths), IsEmpty());
+}
 
 TEST(LinkRule, FindsBrokenLinks) {
   EXPECT_THAT(broken_links({"docs/x.md", "See [this](no_such_page.md#part)."}), SizeIs(1));

@@ -3,10 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include "base/json.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
-#include "weft/base/json.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/graph/missing_operators.h"
 #include "weft/graph/parse.h"

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/json.h"
 #include "support/expect_error.h"
 #include "support/tensors.h"
-#include "weft/base/json.h"
 #include "weft/dispatch/layers.h"
 #include "weft/ops/fake.h"
 

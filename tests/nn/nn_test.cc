@@ -1,9 +1,14 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
+#include "weft/capture/make_graph.h"
 #include "weft/func/func.h"
+#include "weft/io/safetensors.h"
 #include "weft/nn/functional_call.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/optim.h"
@@ -122,83 +127,7 @@ TEST(BatchNormTest, KeepsRunningStatistics) {
   EXPECT_EQ(values(norm.num_batches_tracked), (std::vector<double>{1}));
 }
 
-// PyTorch 2.13: p = [1, -2], loss = sum(p^3 / 3), 3 steps each.
-TEST(OptimTest, SgdMatchesPyTorch) {
-  Tensor p = vec({1, -2}).set_requires_grad();
-  optim::SGD sgd({p}, {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01});
-  for (int i = 0; i < 3; ++i) {
-    sgd.zero_grad();
-    (pow(p, 3) / 3).sum().backward();
-    sgd.step();
-  }
-  // w: the recurrence written out.
-  double w[2] = {1, -2}, m[2] = {0, 0};
-  for (int i = 0; i < 3; ++i)
-    for (int k = 0; k < 2; ++k) {
-      double g = w[k] * w[k] + 0.01 * w[k];
-      m[k] = i == 0 ? g : 0.9 * m[k] + g;
-      w[k] -= 0.1 * m[k];
-    }
-  EXPECT_TRUE(close(p.detach(), vec({w[0], w[1]})));
-}
-
-TEST(OptimTest, AdamWMovesByTheSignAtFirst) {
-  Tensor p = vec({1, -2}).set_requires_grad();
-  optim::AdamW adam({p}, {.lr = 0.1, .weight_decay = 0});
-  (p * vec({3, -5})).sum().backward();
-  adam.step();
-  EXPECT_TRUE(close(p.detach(), vec({0.9, -1.9}), 1e-6));
-  EXPECT_ERROR(optim::SGD({}), "empty parameter list");
-}
-
-// Four steps up or down the same slopes; the numbers are PyTorch 2.13's.
-TEST(OptimTest, OptionsMatchPyTorch) {
-  auto after = [](auto make) {
-    Tensor p = vec({1, -2, 3}).set_requires_grad();
-    auto optimizer = make(p);
-    for (int i = 0; i < 4; ++i) {
-      optimizer.zero_grad();
-      (p * p * vec({1, 2, -0.5}) * (i + 1)).sum().backward();
-      optimizer.step();
-    }
-    return p.detach();
-  };
-  EXPECT_TRUE(close(after([](const Tensor& p) { return optim::AdamW({p}, {.lr = 0.1, .amsgrad = true}); }),
-                    vec({0.6030551983060047, -1.601657972359206, 3.3742329837457072}), 1e-12));
-  EXPECT_TRUE(close(after([](const Tensor& p) {
-                      return optim::AdamW(
-                          {p}, {.lr = 0.1, .weight_decay = 0.3, .amsgrad = true, .maximize = true});
-                    }),
-                    vec({1.2532422796265044, -2.140737425774676, 2.2817195315167558}), 1e-12));
-  EXPECT_TRUE(close(after([](const Tensor& p) {
-                      return optim::SGD({p},
-                                        {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .maximize = true});
-                    }),
-                    vec({7.70112231, -47.391916619999996, -0.9180200700000005}), 1e-12));
-}
-
-TEST(OptimTest, AdamWStepsOnPartsOfComplexNumbers) {
-  for (bool amsgrad : {false, true}) {
-    Tensor p = from_data(std::vector<Complex<double>>{{1, 2}, {-0.5, 0.25}}).set_requires_grad();
-    optim::AdamW adam({p}, {.lr = 0.1, .amsgrad = amsgrad});
-    for (int i = 0; i < 3; ++i) {
-      adam.zero_grad();
-      p.abs().pow(2).sum().backward();
-      adam.step();
-    }
-    EXPECT_TRUE(close(view_as_real(p.detach()).view({4}),
-                      vec({0.6989112, 1.6949446, -0.2037124, -0.03056596}), 1e-6));
-  }
-}
-
-TEST(OptimTest, RefusesWhatCannotBeMeant) {
-  Tensor p = vec({1, -2}).set_requires_grad();
-  EXPECT_ERROR(optim::SGD({p}, {.momentum = -1}), "Invalid momentum value: -1");
-  EXPECT_ERROR(optim::SGD({p}, {.weight_decay = -1}), "Invalid weight_decay value: -1");
-  EXPECT_ERROR(optim::AdamW({p}, {.eps = -1}), "Invalid epsilon value: -1");
-  EXPECT_ERROR(optim::AdamW({p, Tensor()}), "can't optimize parameter 1: it is an undefined tensor");
-  EXPECT_ERROR(optim::AdamW({p, p}), "parameter 1, f64[2], is there twice");
-  EXPECT_ERROR(optim::SGD({p * 2}), "can't optimize a non-leaf Tensor");
+TEST(DropoutTest, RefusesWhatIsNoProbability) {
   EXPECT_ERROR(nn::Dropout(1.5), "dropout probability has to be between 0 and 1, but got 1.5");
 }
 
@@ -244,6 +173,85 @@ TEST(StateDict, ErrorsNameAllThatIsWrong) {
   EXPECT_USER_ERROR(linear.load_state_dict({{"weight", ones({2, 4})}, {"extra", ones({1})}}), "sizes differ");
   EXPECT_USER_ERROR(linear.load_state_dict({{"weight", ones({2, 4})}, {"extra", ones({1})}}),
                     "missing names: [bias]; unexpected names: [extra]");
+}
+
+TEST(StateDict, GoesToAFileAndComesBackInOneCall) {
+  const std::string path =
+      ::testing::TempDir() + "weft_state_dict_" + std::to_string(::getpid()) + ".safetensors";
+  Net net, other;
+  save_safetensors(net.state_dict(), path);
+  other.load_state_dict(load_safetensors(path));
+  std::filesystem::remove(path);
+  const Tensor x = ramp({2, 3}).to(kFloat32);
+  EXPECT_TRUE(close(other(x).detach(), net(x).detach(), 0, 0));
+  EXPECT_ERROR(SafeTensors({{"a", ones({1})}, {"a", ones({1})}}), "two tensors are called 'a'");
+}
+
+TEST(StateDict, OfAnOptimizerGoesToAFileToo) {
+  const std::string path =
+      ::testing::TempDir() + "weft_optimizer_" + std::to_string(::getpid()) + ".safetensors";
+  Tensor p = vec({1, -2}).set_requires_grad(), q = vec({1, -2}).set_requires_grad();
+  optim::AdamW first({p}, {.lr = 0.3, .amsgrad = true}), second({q});
+  auto train = [](const Tensor& x, optim::Optimizer& optimizer) {
+    optimizer.zero_grad();
+    (x * x).sum().backward();
+    optimizer.step();
+  };
+  train(p, first);
+  save_safetensors(first.state_dict(), path);
+  second.load_state_dict(load_safetensors(path));
+  std::filesystem::remove(path);
+  optim::AdamW fresh({q}, {.lr = 0.3, .amsgrad = true});
+  train(q, fresh);
+  EXPECT_TRUE(second.options().amsgrad);
+  train(p, first);
+  train(q, second);
+  EXPECT_TRUE(close(q.detach(), p.detach(), 0, 0));
+}
+
+// Assigning to a member would leave the parent with the old layer.
+static_assert(!std::is_copy_assignable_v<nn::Linear> && !std::is_move_assignable_v<nn::Linear>);
+static_assert(!std::is_move_assignable_v<Net> && !std::is_move_assignable_v<nn::Sequential>);
+
+TEST(ReplaceChild, IsSeenInTheObjectAndByItsName) {
+  Net net;
+  net.replace_child(net.fc1, nn::Linear(3, 4, {.bias = false}));
+  EXPECT_TRUE(net.find("fc1.weight").to_tensor().is_same(net.fc1.weight));
+  std::vector<std::string> names;
+  for (const auto& entry : net.state_dict()) names.push_back(entry.first);
+  EXPECT_EQ(names, (std::vector<std::string>{"scale", "fc1.weight", "tail.1.weight"}));
+  const Tensor x = ramp({2, 3}).to(kFloat32);
+  const Value by_name = callable_in(net.find("fc1"))->call(ValueList{x});
+  EXPECT_TRUE(close(by_name.to_tensor().detach(), net.fc1(x).detach(), 0, 0));
+  net(x).sum().backward();
+  EXPECT_TRUE(net.fc1.weight.grad().defined());
+}
+
+TEST(ReplaceChild, RefusesWhatIsNoChildOrHasTwoNames) {
+  Net net;
+  nn::Linear other(3, 4);
+  EXPECT_ERROR(net.replace_child(other, nn::Linear(3, 4)),
+               "is no child of this module; there are [scale, fc1, tail]");
+  struct Tied : nn::Module {
+    nn::Linear a = child("a", nn::Linear(2, 2));
+    nn::Linear b = child("b", a);
+  } tied;
+  EXPECT_ERROR(tied.replace_child(tied.a, nn::Linear(2, 2)), "the Linear is registered as 'a' and as 'b'");
+}
+
+TEST(ReplaceChild, IsForGraphModulesToo) {
+  GraphModule twice = make_graph([](const Tensor& t) { return t * 2; })(ones({2}));
+  GraphModule thrice = make_graph([](const Tensor& t) { return t * 3; })(ones({2}));
+  struct Holder : nn::Module {
+    GraphModule part;
+    explicit Holder(GraphModule graph) : part(child("part", std::move(graph))) {}
+  } holder(twice);
+  EXPECT_ERROR(holder.part = thrice, "which would keep the old one; use replace_child");
+  holder.replace_child(holder.part, thrice);
+  EXPECT_EQ(values(holder.part(ones({2}))), (std::vector<double>{3, 3}));
+  GraphModule handle = holder.part;
+  handle = twice;  // a handle of its own is no member
+  EXPECT_EQ(values(handle(ones({2}))), (std::vector<double>{2, 2}));
 }
 
 struct TiedNet : nn::Module {

@@ -7,10 +7,10 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/json.h"
 #include "support/expect_error.h"
 #include "support/recorded.h"
 #include "support/tensors.h"
-#include "weft/base/json.h"
 
 namespace weft {
 namespace {

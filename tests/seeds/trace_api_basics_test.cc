@@ -282,7 +282,7 @@ TEST(TraceApi, test_api_trace_optimize_deprecated) {
   const char* words =
       "DeprecationWarning: `optimize` is deprecated and has no effect. Use `with "
       "torch.jit.optimized_execution()` "
-      "instead";
+      "instead: in C++, `OptimizedExecution scope(true);`";
   auto f = [](const Tensor& x) { return x * 2; };
   BasicNet net;
   std::string plain = trace(f, ones({2})).graph().to_string();

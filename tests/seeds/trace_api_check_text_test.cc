@@ -1,10 +1,10 @@
 // Ports of TraceApi: the texts of the checker's warnings and errors.
 #include <gmock/gmock.h>
 
+#include "base/diff.h"
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
 #include "weft/autograd/function.h"
-#include "weft/base/diff.h"
 #include "weft/dispatch/layers.h"
 
 namespace weft {
@@ -101,7 +101,7 @@ TEST(TraceApi, test_api_check_nondeterministic_warning_layout) {
       "Nodes:\n\t";
   const std::string tail =
       "\nThis may cause errors in trace checking. To disable trace checking, pass check_trace=False to "
-      "torch.jit.trace()";
+      "torch.jit.trace(): in C++, trace(f, inputs, {.check_trace = false})";
   auto f = [](const Tensor& x) { return dropout(x, 0.5, true); };
   TracedFunction traced = trace(f, ones({50}), {.check_trace = false});
   std::string line;

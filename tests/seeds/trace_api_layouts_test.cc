@@ -1,9 +1,9 @@
 // Ports of TraceApi: results whose elements are not simply there, and the words of exportability.
 #include <gmock/gmock.h>
 
+#include "capture/exportability.h"
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
-#include "weft/capture/exportability.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/fake.h"
 

@@ -7,9 +7,9 @@
 #include <iostream>
 #include <map>
 
+#include "capture/trace_switches.h"
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
-#include "weft/capture/trace_switches.h"
 #include "weft/nn/layers.h"
 
 namespace weft {

@@ -4,7 +4,7 @@
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
 #include "weft/autograd/function.h"
-#include "weft/capture/verify.h"
+#include "weft/capture/compiled_function.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/normalisation.h"
 
@@ -43,31 +43,31 @@ TEST(TraceApi, test_api_verify_ok) {
   Net net;
   CompiledFunction model = compile_by_trace(net);
   Tensor x = with_grad(randn({2, 4}));
-  verify(model, args({x}));
-  verify(model, x);
+  verify_compiled(model, args({x}));
+  verify_compiled(model, x);
   EXPECT_EQ(model.hits(), 2);
-  verify(compile_by_trace([](const Tensor& a, const Tensor& b) { return sigmoid(a * b); }),
-         args({with_grad(randn({3})), with_grad(randn({3}))}));
-  verify(Drifting::with(1e-7, 1e-7), with_grad(ones({2})));
+  verify_compiled(compile_by_trace([](const Tensor& a, const Tensor& b) { return sigmoid(a * b); }),
+                  args({with_grad(randn({3})), with_grad(randn({3}))}));
+  verify_compiled(Drifting::with(1e-7, 1e-7), with_grad(ones({2})));
 }
 
 TEST(TraceApi, test_api_verify_uncompiled_error) {
   const char* words = "Cannot verify an uncompiled module.  Add @torch.jit.compile to compile it";
   Net net;
   Tensor x = with_grad(randn({2, 4}));
-  EXPECT_USER_ERROR(verify(net, x), words);
-  EXPECT_USER_ERROR(verify(trace(net, x), x), words);
-  EXPECT_USER_ERROR(verify([](const Tensor& t) { return t; }, x), words);
+  EXPECT_USER_ERROR(verify_compiled(net, x), words);
+  EXPECT_USER_ERROR(verify_compiled(trace(net, x), x), words);
+  EXPECT_USER_ERROR(verify_compiled([](const Tensor& t) { return t; }, x), words);
 }
 
 TEST(TraceApi, test_api_verify_multiple_outputs_need_loss) {
   CompiledFunction model = compile_by_trace([](const Tensor& x) { return std::tuple(x * 2, x.sin()); });
   Tensor x = with_grad(randn({3}));
   EXPECT_USER_ERROR(
-      verify(model, x),
+      verify_compiled(model, x),
       "Model returns 2 outputs, but default loss function (torch.sum) can only handle a single output");
   int calls = 0;
-  verify(model, x, [&](const Tensor& a, const Tensor& b) {
+  verify_compiled(model, x, [&](const Tensor& a, const Tensor& b) {
     ++calls;
     expect_equal(a, x * 2);
     expect_equal(b, x.sin());
@@ -78,9 +78,9 @@ TEST(TraceApi, test_api_verify_multiple_outputs_need_loss) {
 
 TEST(TraceApi, test_api_verify_mismatch_error) {
   Tensor x = with_grad(ones({2}));
-  EXPECT_USER_ERROR(verify(Drifting::with(1e-3, 0), x), "JIT and real computation mismatch");
-  EXPECT_USER_ERROR(verify(Drifting::with(0, 1e-3), x), "JIT and real computation mismatch");
-  EXPECT_USER_ERROR(verify(Drifting::with(5e-6, 0), x), "JIT and real computation mismatch");
+  EXPECT_USER_ERROR(verify_compiled(Drifting::with(1e-3, 0), x), "JIT and real computation mismatch");
+  EXPECT_USER_ERROR(verify_compiled(Drifting::with(0, 1e-3), x), "JIT and real computation mismatch");
+  EXPECT_USER_ERROR(verify_compiled(Drifting::with(5e-6, 0), x), "JIT and real computation mismatch");
 }
 
 TEST(TraceApi, test_api_verify_requires_cache_hit) {
@@ -104,7 +104,7 @@ TEST(TraceApi, test_api_verify_requires_cache_hit) {
     model.clear_cache();
     return y.sum();
   };
-  EXPECT_USER_ERROR(verify(model, x, forgets), "failed to use the compiled function");
+  EXPECT_USER_ERROR(verify_compiled(model, x, forgets), "failed to use the compiled function");
 }
 
 struct Noisy : nn::Module {
@@ -125,7 +125,7 @@ TEST(TraceApi, test_api_verify_restores_rng_and_state) {
     once(x);
     next = rand({5});
   }
-  verify(compile_by_trace(net), x);
+  verify_compiled(compile_by_trace(net), x);
   expect_equal(rand({5}), next);
   nn::NamedTensors wanted = once.state_dict(), got = net.state_dict();
   ASSERT_EQ(got.size(), wanted.size());

@@ -91,14 +91,16 @@ struct Sigmoid : nn::Module {
   WEFT_ARGS(x)
 };
 struct Layered : nn::Module {
-  explicit Layered(int64_t features, int64_t layers) : count(layers) {
+  static nn::Sequential steps_of(int64_t features, int64_t layers) {
     nn::Sequential steps;
     for (int64_t i = 0; i < layers; ++i) {
       steps.push_back(nn::Linear(features, features));
       steps.push_back(Sigmoid());
     }
-    submodule = child("submodule", steps);
+    return steps;
   }
+  Layered(int64_t features, int64_t layers)
+      : submodule(child("submodule", steps_of(features, layers))), count(layers) {}
   Tensor forward(Tensor x) {
     for (int64_t i = 0; i < count; ++i)
       x = callable_in(submodule.find(std::to_string(i)))->call(ValueList{x}).to_tensor() + x;

@@ -2,7 +2,7 @@
 // the test that compiles what it writes.
 #include <cstdio>
 
-#include <weft/weft.h>
+#include <weft/extend.h>
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "weft/base/json.h"
+#include "base/json.h"
 #include "weft/dispatch/operator.h"
 #include "weft/io/safetensors.h"
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <exception>
+#include <memory>
 #include <source_location>
 #include <string>
 #include <string_view>
@@ -16,25 +17,66 @@ enum class ErrorKind : unsigned char {
   kInternal,     // a broken invariant of weft itself
 };
 
-// What every failure in weft throws. `what()` is the message followed by one "while ..." line for each
-// `While` scope that was open when the error was made, innermost first.
+namespace detail {
+struct ErrorPlace;  // where an error was made
+}
+
+// What every failure in weft throws. `what()` is the message, followed by one "while ..." line for each
+// `While` scope that was open when the error was made, innermost first, by the module that was running, and
+// by the line of the user's code:
+//
+//   mat1 and mat2 shapes cannot be multiplied (2x3 and 4x4)
+//     while calling aten::mm(self=f32[2, 3], mat2=f32[4, 4])
+//     in layers.0.fc (nn::Linear) of Net
+//     at model.cc:41 in Net::forward(weft::Tensor)
+//
+// The line is looked up when somebody asks for `what()`: an error that is caught and handled costs little.
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message, std::source_location where = std::source_location::current());
 
   ErrorKind kind() const noexcept { return kind_; }
   const std::string& message() const noexcept { return message_; }
+  // The line of weft that found the fault.
   const std::source_location& where() const noexcept { return where_; }
-  const char* what() const noexcept override { return what_.c_str(); }
+  const char* what() const noexcept override;
+  // The message with its "while ..." lines only.
+  const std::string& text() const noexcept { return text_; }
+  // The innermost line that is not weft's: "model.cc:41 in Net::forward(weft::Tensor)", the function alone
+  // where there is no debug information, nothing where there is no such function.
+  std::string user_line() const;
   // Adds a "while ..." line on the way out: inside of the scopes that are open where this is called.
   void add_while(std::string_view text);
 
+  // The calls of modules that it came out of, as they are known on the way out.
+  struct ModuleTrail {
+    const void* outermost = nullptr;  // whatever stands for the module that was noted last
+    std::string path, class_name;     // of the innermost: from the outermost, "layers.0.fc"; "nn::Linear"
+    std::string root_class;           // the outermost's class
+  };
+  const ModuleTrail& modules() const noexcept { return modules_; }
+  void set_modules(ModuleTrail trail);
+
  private:
+  // Made by the first `what()`. A copy of an error makes its own.
+  struct Whole {
+    Whole() = default;
+    Whole(const Whole&) noexcept {}
+    Whole& operator=(const Whole&) noexcept {
+      text.clear();
+      return *this;
+    }
+    std::string text;
+  };
+
   ErrorKind kind_;
   std::string message_;
-  std::string what_;
-  std::vector<size_t> lines_;  // where the lines of `what_` begin that scopes added, and where the last ends
+  std::string text_;
+  std::vector<size_t> lines_;  // where the lines of `text_` begin that scopes added, and where the last ends
   std::source_location where_;
+  ModuleTrail modules_;
+  std::shared_ptr<detail::ErrorPlace> place_;
+  mutable Whole whole_;
 };
 
 struct UserError : Error {

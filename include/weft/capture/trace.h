@@ -17,6 +17,8 @@ namespace weft {
 struct TracingCheckError : UserError {
   // Each part may be empty: how the graphs differ, which constant differs, and what else there is to say.
   TracingCheckError(std::string graph_difference, std::string tensor_difference, std::string extra = {});
+  // In PyTorch's layout, without a place: the differences name the lines that count.
+  const char* what() const noexcept override { return text().c_str(); }
 };
 
 struct TraceOptions {
@@ -157,7 +159,10 @@ template <typename Class = TracedModule, typename M>
 Class trace_module(const M& module, const Value& inputs, const TraceOptions& options = {}) {
   if constexpr (std::is_base_of_v<nn::Module, M>)
     return detail::traced_methods<Class>(module, {detail::forward_of(module)}, inputs, options);
-  else fail("expected torch.nn.Module as the first argument");
+  else
+    fail(
+        "expected torch.nn.Module as the first argument: in C++, an object of a class that derives from "
+        "nn::Module");
 }
 template <typename Class = TracedModule, typename M>
 Class trace_module(const M& module, const std::vector<BoundMethod>& methods, const Value& inputs,

@@ -64,8 +64,8 @@ class TracedModule : public nn::Module {
   // A handle to the same module; while a deep copy is made, to its copy.
   TracedModule(const TracedModule& other);
   TracedModule(TracedModule&&) = default;
-  TracedModule& operator=(const TracedModule&) = default;
-  TracedModule& operator=(TracedModule&&) = default;
+  // An error for one that is registered in another module.
+  TracedModule& operator=(const TracedModule& other);
 
   const TracedFunction& method(std::string_view name) const;
   // What calls run. It is looked up once, and then the same object until `reconstruct`.

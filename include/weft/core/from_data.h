@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -40,6 +42,20 @@ Tensor from_data(const std::vector<T>& values, SymIntSpan sizes) {
 template <typename T>
 Tensor from_data(const std::vector<T>& values) {
   return from_data(values, {static_cast<int64_t>(values.size())});
+}
+
+struct BlobOptions {
+  std::optional<std::vector<int64_t>> strides = {};  // in elements; row-major if not given
+  // Called with `data` when the last tensor over the memory is gone.
+  std::function<void(void*)> deleter = {};
+};
+// A tensor over memory of the caller's, which is not copied: without a deleter it must outlive every tensor
+// that views it. While a program is captured, its elements become a constant of the graph.
+//   Tensor frame = from_blob(pixels, {height, width, 3}, kUInt8, {.deleter = [](void* p) { std::free(p); }});
+Tensor from_blob(void* data, IntSpan sizes, DType dtype, BlobOptions options = {});
+template <typename T>
+Tensor from_blob(T* data, IntSpan sizes, BlobOptions options = {}) {
+  return from_blob(static_cast<void*>(data), sizes, dtype_of<T>, std::move(options));
 }
 
 }  // namespace weft

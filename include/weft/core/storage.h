@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "weft/base/detail/object_pool.h"
 #include "weft/base/device.h"
-#include "weft/base/object_pool.h"
 #include "weft/base/ref.h"
 
 namespace weft {

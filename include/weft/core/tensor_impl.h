@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <optional>
 
+#include "weft/base/detail/object_pool.h"
+#include "weft/base/detail/small_vector.h"
 #include "weft/base/device.h"
 #include "weft/base/dtype.h"
-#include "weft/base/object_pool.h"
 #include "weft/base/ref.h"
-#include "weft/base/small_vector.h"
 #include "weft/core/spans.h"
 #include "weft/core/storage.h"
 

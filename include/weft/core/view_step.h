@@ -1,8 +1,8 @@
 #pragma once
 
+#include "weft/base/detail/object_pool.h"
+#include "weft/base/detail/small_vector.h"
 #include "weft/base/function_ref.h"
-#include "weft/base/object_pool.h"
-#include "weft/base/small_vector.h"
 #include "weft/core/value.h"
 
 namespace weft {

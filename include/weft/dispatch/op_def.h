@@ -6,8 +6,8 @@
 #include <typeinfo>
 #include <vector>
 
+#include "weft/base/detail/rule.h"
 #include "weft/base/function_ref.h"
-#include "weft/base/rule.h"
 #include "weft/dispatch/boxing.h"
 
 // Everything weft knows about an operator is one OpDef, written in

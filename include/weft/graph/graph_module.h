@@ -45,8 +45,8 @@ class GraphModule : public nn::Module {
   // A handle to the same graph and tensors; while a deep copy is made, to the copies.
   GraphModule(const GraphModule& other);
   GraphModule(GraphModule&&) = default;
-  GraphModule& operator=(const GraphModule&) = default;
-  GraphModule& operator=(GraphModule&&) = default;
+  // An error for one that is registered in another module.
+  GraphModule& operator=(const GraphModule& other);
   // Takes from `root` what the graph names, under the same paths, and nothing else. An error for a path that
   // leads nowhere.
   GraphModule(const nn::Module& root, Graph graph, std::string class_name = "GraphModule");

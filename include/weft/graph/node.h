@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "weft/base/arena.h"
+#include "weft/base/detail/arena.h"
+#include "weft/base/detail/small_vector.h"
 #include "weft/base/function_ref.h"
-#include "weft/base/small_vector.h"
 #include "weft/base/stack_trace.h"
 #include "weft/core/argument_names.h"
 #include "weft/core/value.h"

@@ -17,6 +17,13 @@ class SafeTensors {
  public:
   using Entry = std::pair<std::string, Tensor>;
 
+  SafeTensors() = default;
+  // What modules and optimizers call their state, and back: a name that comes twice is an error.
+  //   save_safetensors(net.state_dict(), "net.safetensors");
+  //   net.load_state_dict(load_safetensors("net.safetensors"));
+  SafeTensors(std::vector<Entry> entries);                         // NOLINT(google-explicit-constructor)
+  operator const std::vector<Entry>&() const { return entries_; }  // NOLINT(google-explicit-constructor)
+
   // Null if there is no such tensor.
   const Tensor* find(std::string_view name) const;
   // An error that names some of those that are there if there is none.

@@ -115,8 +115,6 @@ class ModuleList : public Module {
     for (const M& module : other.modules_) modules_.push_back(detail::copied(module));
   }
   ModuleList(ModuleList&&) = default;
-  ModuleList& operator=(const ModuleList&) = default;
-  ModuleList& operator=(ModuleList&&) = default;
   void push_back(M module) { modules_.push_back(child(std::to_string(modules_.size()), std::move(module))); }
   M& operator[](size_t i) { return modules_[i]; }
   size_t size() const { return modules_.size(); }

@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <typeinfo>
 #include <utility>
 #include <vector>
 
+#include "weft/base/error.h"
 #include "weft/base/function_ref.h"
 #include "weft/core/callable.h"
 #include "weft/nn/deep_copy.h"
@@ -194,8 +196,11 @@ class Module {
   // A handle to the same module; while a deep copy is made, to the module's copy.
   Module(const Module& other);
   Module(Module&&) = default;
-  Module& operator=(const Module&) = default;
-  Module& operator=(Module&&) = default;
+  // Whoever registered a module would keep the one that it had: `replace_child` is for this.
+  Module& operator=(const Module&) = delete;
+  // Makes this handle one to what `other` owns. An error for a member of another module, as for an
+  // assignment.
+  void refer_to(const Module& other);
   // A handle to what another module owns.
   static Module over(std::shared_ptr<ModuleState> state) { return Module(std::move(state)); }
 
@@ -209,6 +214,18 @@ class Module {
   std::vector<Module> modules() const;
   // Calls f for each of them, children before their parents: net.apply([](nn::Module& m) { ... }).
   void apply(FunctionRef<void(Module&)> f) const;
+  // Puts another module in the place of a child, in the C++ object and under the child's name:
+  //   net.replace_child(net.fc, nn::Linear(512, 10));
+  // Other handles to the parent keep the member that they have.
+  template <typename M>
+  void replace_child(M& member, std::type_identity_t<M> module) {
+    note_class(*module.state(), typeid(M));
+    replace_child(*member.state(), module.state(), detail::erased_call(module));
+    module.is_registered_ = true;
+    // Made anew: modules are not assigned to.
+    std::destroy_at(&member);
+    std::construct_at(&member, std::move(module));
+  }
   // What the path leads to: a parameter or buffer, an attribute, a child as a function. An error that lists
   // what is there instead.
   Value find(std::string_view path) const;
@@ -252,6 +269,7 @@ class Module {
   M child(const std::string& name, M module) {
     note_class(*module.state(), typeid(M));
     add_child({name, module.state(), detail::erased_call(module)});
+    module.is_registered_ = true;
     return module;
   }
   void add_child(ModuleState::Child child);
@@ -260,7 +278,7 @@ class Module {
 
   // Runs forward between the hooks, and in front of whoever watches.
   template <typename F, typename... A>
-  auto with_hooks(const char* argument_names, F forward, A&&... args) {
+  auto with_hooks(const std::type_info& type, const char* argument_names, F forward, A&&... args) try {
     using R = decltype(forward(std::forward<A>(args)...));
     if constexpr (weft::detail::ConvertsToValue<R> &&
                   (weft::detail::ConvertsToValue<std::decay_t<A>> && ...)) {
@@ -271,6 +289,9 @@ class Module {
             &detail::ResultForm<std::decay_t<R>>::text));
     }
     return forward(std::forward<A>(args)...);
+  } catch (Error& error) {
+    note_module(error, type);
+    throw;
   }
 
   bool is_watched() const;
@@ -280,20 +301,24 @@ class Module {
  private:
   explicit Module(std::shared_ptr<ModuleState> state) : state_(std::move(state)) {}
   void check_new_name(const std::string& name) const;
+  void replace_child(const ModuleState& old, std::shared_ptr<ModuleState> state, Ref<Callable> callable);
+  void note_module(Error& error, const std::type_info& type) const noexcept;
 
   std::shared_ptr<ModuleState> state_;
+  bool is_registered_ = false;  // this object is a member of the module that registered it
 };
 
 // Makes a module callable and names the arguments of its forward, with their defaults. A module is a handle:
 // a `const` one can be called too.
-#define WEFT_ARGS(...)                                                                                    \
-  static const char* argument_names() { return #__VA_ARGS__; }                                            \
-  template <typename... WeftArgs>                                                                         \
-  auto operator()(WeftArgs&&... weft_args) const {                                                        \
-    auto* self = const_cast<std::remove_const_t<std::remove_pointer_t<decltype(this)>>*>(this);           \
-    return self->with_hooks(                                                                              \
-        argument_names(), [self](auto&&... a) { return self->forward(std::forward<decltype(a)>(a)...); }, \
-        std::forward<WeftArgs>(weft_args)...);                                                            \
+#define WEFT_ARGS(...)                                                                          \
+  static const char* argument_names() { return #__VA_ARGS__; }                                  \
+  template <typename... WeftArgs>                                                               \
+  auto operator()(WeftArgs&&... weft_args) const {                                              \
+    auto* self = const_cast<std::remove_const_t<std::remove_pointer_t<decltype(this)>>*>(this); \
+    return self->with_hooks(                                                                    \
+        typeid(*self), argument_names(),                                                        \
+        [self](auto&&... a) { return self->forward(std::forward<decltype(a)>(a)...); },         \
+        std::forward<WeftArgs>(weft_args)...);                                                  \
   }
 
 }  // namespace weft::nn

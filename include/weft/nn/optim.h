@@ -1,43 +1,116 @@
 #pragma once
 
+#include <initializer_list>
+
 #include "weft/nn/module.h"
+#include "weft/nn/update_rules.h"
 
 namespace weft::optim {
 
-struct SgdOptions {
-  double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
-  bool nesterov = false;
-  bool maximize = false;  // climbs instead of descending
-};
-// Stochastic gradient descent, with PyTorch's momentum.
-class SGD {
+using nn::NamedTensors;
+
+// Moves the parameters of a model by their gradients. Parameters are in groups, each with options of its own.
+class Optimizer {
  public:
-  SGD(std::vector<Tensor> parameters, SgdOptions options = {});
+  virtual ~Optimizer() = default;
+
   // Moves every parameter that has a gradient.
   void step();
   void zero_grad();
-  SgdOptions options;
+
+  size_t group_count() const { return groups_.size(); }
+  const std::vector<Tensor>& parameters(size_t group = 0) const;
+  // The learning rate of a group; it may change from step to step.
+  double lr(size_t group = 0) const;
+  void set_lr(double lr, size_t group);
+  void set_lr(double lr);  // of all groups
+  // SGD's momentum, Adam's beta1.
+  virtual double momentum(size_t group = 0) const = 0;
+  virtual void set_momentum(double momentum, size_t group) = 0;
+
+  // All that a later run needs to go on from here: "state.<parameter>.<name>" for what is kept for each
+  // parameter, counted over all groups, and "param_groups.<group>.<option>" for the options.
+  NamedTensors state_dict() const;
+  // Takes it over, options included. Another number of parameters, other sizes and unknown names are errors
+  // that list them all.
+  void load_state_dict(const NamedTensors& state);
+
+ protected:
+  // An option by its name: a number or a flag.
+  struct OptionRef {
+    const char* name;
+    double* number;
+    bool* flag;
+  };
+  struct Kept {
+    Tensor step;  // how many there were, as a tensor of one element; undefined before the first
+    std::vector<Tensor> tensors;
+  };
+  struct Group {
+    std::vector<Tensor> parameters;
+    std::vector<Kept> kept;  // one a parameter
+  };
+
+  Optimizer() = default;
+  Optimizer(const Optimizer&) = default;
+  Optimizer(Optimizer&&) = default;
+  Optimizer& operator=(const Optimizer&) = default;
+  Optimizer& operator=(Optimizer&&) = default;
+
+  void add_parameters(std::vector<Tensor> parameters);
+  virtual std::vector<OptionRef> option_refs(size_t group) = 0;
+  virtual void check_options(size_t group) const = 0;
+  virtual std::vector<std::string> kept_names(size_t group) const = 0;
+  virtual Updated update(size_t group, const Tensor& parameter, const Tensor& gradient,
+                         const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step) const = 0;
 
  private:
-  std::vector<Tensor> parameters_, momenta_;
+  void step_group(size_t group);
+  double* lr_option(size_t group) const;
+  class StateReader;
+
+  std::vector<Group> groups_;
 };
 
-struct AdamWOptions {
-  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 1e-2;
-  bool amsgrad = false;   // divides by the largest mean square so far
-  bool maximize = false;  // climbs instead of descending
-};
-// Adam with weight decay apart from the gradient.
-class AdamW {
+// The optimizer whose steps are `updated(options, ...)`.
+//
+//   optim::AdamW optimizer(net.parameters(), {.lr = 3e-4});
+//   optim::SGD tuner({{backbone.parameters(), {.lr = 1e-4}}, {head.parameters(), {.lr = 1e-2, .momentum =
+//   0.9}}});
+template <typename Options>
+class OptimizerOf : public Optimizer {
  public:
-  AdamW(std::vector<Tensor> parameters, AdamWOptions options = {});
-  void step();
-  void zero_grad();
-  AdamWOptions options;
+  struct ParameterGroup {
+    std::vector<Tensor> parameters;
+    Options options;
+  };
+  OptimizerOf(std::vector<Tensor> parameters, Options options = {});
+  OptimizerOf(std::initializer_list<ParameterGroup> groups);
+  void add_group(ParameterGroup group);
+  // May be changed between steps.
+  Options& options(size_t group = 0);
+  double momentum(size_t group = 0) const override;
+  void set_momentum(double momentum, size_t group) override;
 
  private:
-  std::vector<Tensor> parameters_, first_, second_, largest_;
-  std::vector<int64_t> steps_;
+  std::vector<OptionRef> option_refs(size_t group) override;
+  void check_options(size_t group) const override;
+  std::vector<std::string> kept_names(size_t group) const override;
+  Updated update(size_t group, const Tensor& parameter, const Tensor& gradient,
+                 const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step) const override;
+
+  std::vector<Options> options_;  // one a group
 };
+
+// Stochastic gradient descent, with PyTorch's momentum.
+using SGD = OptimizerOf<SgdOptions>;
+// Adam; weight decay is part of the gradient.
+using Adam = OptimizerOf<AdamOptions>;
+// Adam with weight decay apart from the gradient.
+using AdamW = OptimizerOf<AdamWOptions>;
+
+extern template class OptimizerOf<SgdOptions>;
+extern template class OptimizerOf<AdamOptions>;
+extern template class OptimizerOf<AdamWOptions>;
 
 }  // namespace weft::optim

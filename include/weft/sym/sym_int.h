@@ -13,8 +13,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "weft/base/detail/small_vector.h"
 #include "weft/base/error.h"
-#include "weft/base/small_vector.h"
 
 namespace weft {
 

@@ -188,7 +188,7 @@ GraphModule::GraphModule(const Attributes& attributes, Graph graph, std::string 
 
 GraphModule GraphModule::over(const nn::Module& owner, const GraphModule& code) {
   GraphModule module(code);
-  static_cast<nn::Module&>(module) = owner;
+  module.refer_to(owner);
   // Constants that the code has beside are no part of the owner's state. One whose name the owner has for
   // another tensor, as a constant of other code over it, gets a new name.
   std::map<std::string, std::string> names;
@@ -403,6 +403,12 @@ void copy_arguments(Graph& graph, nn::DeepCopy& copy) {
 }
 
 }  // namespace
+
+GraphModule& GraphModule::operator=(const GraphModule& other) {
+  refer_to(other);
+  body_ = other.body_;
+  return *this;
+}
 
 GraphModule::GraphModule(const GraphModule& other) : nn::Module(other) {
   nn::DeepCopy* copy = nn::DeepCopy::current();

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "weft/base/detail/small_vector.h"
 #include "weft/base/dtype.h"
-#include "weft/base/small_vector.h"
 
 // Convolutions of any number of spatial dims over contiguous memory, by unfolding patches into a matrix.
 namespace weft::cpu {

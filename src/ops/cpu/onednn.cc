@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 
 #include "ops/cpu/scratch.h"
+#include "weft/base/detail/small_vector.h"
 #include "weft/base/error.h"
-#include "weft/base/small_vector.h"
 
 namespace weft::cpu::onednn {
 

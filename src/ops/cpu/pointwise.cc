@@ -176,8 +176,8 @@ inline Loop loop_of(const PointwiseKernel& kernel, DType compute, size_t operand
 
 }  // namespace
 
-void run_pointwise(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
-                   std::span<const int64_t> sizes, std::span<const ParamValue> params) {
+void run_strided(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
+                 std::span<const int64_t> sizes, std::span<const ParamValue> params) {
   Loop loop = loop_of(kernel, compute, operands.size(), params.size());
   ParamBuffer buffer(params, param_dtype(compute));
   if (!try_contiguous(kernel, compute, operands, sizes, loop, buffer.bytes))

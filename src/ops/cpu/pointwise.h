@@ -99,8 +99,8 @@ inline constexpr int kMaxOperands = 8, kMaxParams = 4, kMaxRank = 64;
 // converted to `compute` (masks to bool), results from it. An output may be the same memory as an input,
 // element for element; other overlap is the caller's error. UserError for an integer division by zero, when
 // outputs hold unspecified values.
-void run_pointwise(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
-                   std::span<const int64_t> sizes, std::span<const ParamValue> params = {});
+void run_strided(const PointwiseKernel& kernel, DType compute, std::span<const Operand> operands,
+                 std::span<const int64_t> sizes, std::span<const ParamValue> params = {});
 
 // The same for operands that are arrays of `n` elements; their strides are not read. Inputs whose bit is set
 // in `numbers` have one element, of any type, for all of them; only for n up to kFewElements. False, with

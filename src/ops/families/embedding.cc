@@ -110,6 +110,8 @@ WEFT_OPERATOR(embedding) = {
                                                         v.arg<bool>(3)),
                                Tensor()};
                 }},
+    // The padding row has no gradient, but a tangent: it is looked up like any other.
+    .jvp = [](const Jvp& j) { return std::vector<Tensor>{embedding(j.tangent(0), j.input(1))}; },
     .batch = embedding_batch,
     .samples =
         [] {

@@ -47,8 +47,8 @@ namespace {
 // The operands as plain arrays of one length. An input that broadcasts to the result and has as many elements
 // has the same ones in the same order, so that sizes need not be looked at. A single element of another type,
 // or beside few others, is a number. False where some operand is not contiguous.
-bool run_contiguous(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
-                    std::span<const Tensor* const> inputs, std::span<const cpu::ParamValue> params) {
+bool run_as_arrays(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
+                   std::span<const Tensor* const> inputs, std::span<const cpu::ParamValue> params) {
   cpu::Operand operands[cpu::kMaxOperands];
   const int64_t n = out.plain_numel();
   size_t count = 0;
@@ -72,11 +72,11 @@ bool run_contiguous(const cpu::PointwiseKernel& kernel, DType compute, const Ten
 
 void run_pointwise(const cpu::PointwiseKernel& kernel, DType compute, const Tensor& out,
                    std::span<const Tensor* const> inputs, std::span<const cpu::ParamValue> params) {
-  if (run_contiguous(kernel, compute, out, inputs, params)) return;
+  if (run_as_arrays(kernel, compute, out, inputs, params)) return;
   Operands operands(out.sizes());
   operands.add(out);
   for (const Tensor* input : inputs) operands.add(*input);
-  cpu::run_pointwise(kernel, compute, operands.get(), operands.sizes(), params);
+  cpu::run_strided(kernel, compute, operands.get(), operands.sizes(), params);
 }
 
 namespace {

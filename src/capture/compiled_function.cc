@@ -1,4 +1,4 @@
-#include "weft/capture/verify.h"
+#include "weft/capture/compiled_function.h"
 
 #include "capture/trace_check.h"
 #include "weft/autograd/autograd.h"
@@ -89,7 +89,7 @@ void require_same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 
 }  // namespace
 
-void verify_compiled(const CompiledFunction& model, const Value& args, const ValueFunction& loss) {
+void detail::verify_replay(const CompiledFunction& model, const Value& args, const ValueFunction& loss) {
   Value given = args.is_tuple() ? args : Value::tuple({args});
   nn::NamedTensors saved;
   if (model.module())

@@ -41,23 +41,28 @@ CompiledFunction compile_by_trace(F f) {
   }
 }
 
+namespace detail {
 // An empty `loss` is the sum of the only output.
-void verify_compiled(const CompiledFunction& model, const Value& args, const ValueFunction& loss);
+void verify_replay(const CompiledFunction& model, const Value& args, const ValueFunction& loss);
+}  // namespace detail
 
 // Runs the model traced anew and then from its trace, forward and backward to the arguments and parameters
 // that require a gradient, from the same state and the same random numbers; an error where outputs or
 // gradients differ by more than 1e-6. Arguments: a tuple, or the only one. The loss gets the outputs one by
 // one. A module's state is that of before the first run again when the second begins.
 template <typename F>
-void verify(const F& model, const Value& args) {
-  if constexpr (std::is_same_v<F, CompiledFunction>) verify_compiled(model, args, {});
-  else fail("Cannot verify an uncompiled module.  Add @torch.jit.compile to compile it");
+void verify_compiled(const F& model, const Value& args) {
+  if constexpr (std::is_same_v<F, CompiledFunction>) detail::verify_replay(model, args, {});
+  else
+    fail(
+        "Cannot verify an uncompiled module.  Add @torch.jit.compile to compile it: in C++, "
+        "verify_compiled(compile_by_trace(model), args)");
 }
 template <typename F, typename Loss>
-void verify(const F& model, const Value& args, Loss loss) {
+void verify_compiled(const F& model, const Value& args, Loss loss) {
   if constexpr (std::is_same_v<F, CompiledFunction>)
-    verify_compiled(model, args, as_value_function(std::move(loss)));
-  else verify(model, args);
+    detail::verify_replay(model, args, as_value_function(std::move(loss)));
+  else verify_compiled(model, args);
 }
 
 }  // namespace weft
