@@ -119,6 +119,7 @@
 #include "weft/graph/text.h"
 
 // passes: one transformation or check a file
+#include "weft/passes/inline_calls.h"
 #include "weft/passes/insert_runtime_assertions.h"
 #include "weft/passes/merge_nodes.h"
 #include "weft/passes/pass_runner.h"

@@ -56,6 +56,9 @@ ScriptOptions TracedFunction::completed(ScriptOptions options) const {
 std::string TracedFunction::graph_text(ScriptOptions options) const {
   return script_text(module_, completed(std::move(options)));
 }
+ScriptGraph TracedFunction::script(ScriptOptions options) const {
+  return script_view(module_, completed(std::move(options)));
+}
 std::string TracedFunction::code(ScriptOptions options) const {
   return script_code(module_, completed(std::move(options)));
 }
@@ -111,6 +114,14 @@ struct TracedModule::Methods {
 
 TracedModule::TracedModule(const nn::Module& original) : methods_(std::make_shared<Methods>()) {
   *state() = *without_code(*original.state());
+}
+
+TracedModule TracedModule::over(const GraphModule& forward, const CompilationUnit& unit) {
+  TracedModule traced{nn::Module()};
+  traced.state()->class_name = forward.state()->class_name;
+  traced.state()->qualified_class = unit.define_type(forward.state()->class_name);
+  traced.reconstruct(forward);
+  return traced;
 }
 
 TracedModule::TracedModule(const TracedModule& other) : nn::Module(other) {

@@ -42,22 +42,24 @@ CompiledFunction compile_by_trace(F f) {
 }
 
 // An empty `loss` is the sum of the only output.
-void verify_compiled(const CompiledFunction& model, const Value& args, const ValueFunction& loss);
+void verify_compiled(const CompiledFunction& model, const Value& args, const ValueFunction& loss,
+                     const std::vector<Device>& devices = {});
 
 // Runs the model traced anew and then from its trace, forward and backward to the arguments and parameters
 // that require a gradient, from the same state and the same random numbers; an error where outputs or
 // gradients differ by more than 1e-6. Arguments: a tuple, or the only one. The loss gets the outputs one by
-// one. A module's state is that of before the first run again when the second begins.
+// one. A module's state is that of before the first run again when the second begins, and so are the random
+// numbers of the CPU and of the given devices.
 template <typename F>
-void verify(const F& model, const Value& args) {
-  if constexpr (std::is_same_v<F, CompiledFunction>) verify_compiled(model, args, {});
+void verify(const F& model, const Value& args, const std::vector<Device>& devices = {}) {
+  if constexpr (std::is_same_v<F, CompiledFunction>) verify_compiled(model, args, {}, devices);
   else fail("Cannot verify an uncompiled module.  Add @torch.jit.compile to compile it");
 }
 template <typename F, typename Loss>
-void verify(const F& model, const Value& args, Loss loss) {
+void verify(const F& model, const Value& args, Loss loss, const std::vector<Device>& devices = {}) {
   if constexpr (std::is_same_v<F, CompiledFunction>)
-    verify_compiled(model, args, as_value_function(std::move(loss)));
-  else verify(model, args);
+    verify_compiled(model, args, as_value_function(std::move(loss)), devices);
+  else verify(model, args, devices);
 }
 
 }  // namespace weft
