@@ -180,7 +180,8 @@ TEST(OriginsOfNodes, AreThoseOfTheGraphThatWasCapturedAgain) {
     for (const GraphModule& g : {again, third}) {
       for (std::string_view op : {"addmm", "div", "sin"}) {
         EXPECT_EQ(lines_of(g.graph(), op), lines_of(first.graph(), op));
-        EXPECT_NE(lines_of(g.graph(), op).find("node_origin_test.cc"), std::string::npos) << op;
+        EXPECT_NE(lines_of(g.graph(), op).find("node_origin_test.cc"), std::string::npos)
+            << op << lines_of(g.graph(), op);
         for (size_t i = 0; i < calls_of(g.graph(), op).size(); ++i) {
           const Node &was = *calls_of(first.graph(), op)[i], &is = *calls_of(g.graph(), op)[i];
           EXPECT_EQ(modules_of(is), modules_of(was));

@@ -21,7 +21,7 @@ Tensor view_kernel(const Tensor& self, SymIntSpan size) {
 Tensor reshape_composite(const Tensor& self, SymIntSpan shape) {
   SymInts target = infer_size(shape, self.numel());
   auto strides = view_strides(self.sizes(), self.strides(), target);
-  if (strides) return view(self, target);
+  if (strides) return view(self, shape);  // as it was asked for: -1 holds for other sizes
   return _unsafe_view(clone(self, MemoryFormat::kContiguous), target);
 }
 Tensor reshape_as_composite(const Tensor& self, const Tensor& other) { return reshape(self, other.sizes()); }
