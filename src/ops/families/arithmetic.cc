@@ -233,7 +233,7 @@ WEFT_OPERATOR(div_tensor) = {
             .rule =
                 [](const Vjp& v) {
                   Tensor other = conj_of(v.input(1));
-                  Tensor self_grad = v.grad() / other;
+                  Tensor self_grad = v.wants(0) ? v.grad() / other : Tensor();
                   // d(a/b)/db = -(a/b)/b; the quotient again, since it is not saved.
                   Tensor other_grad =
                       v.wants(1) ? -v.grad() * conj_of((v.input(0) / v.input(1)) / v.input(1)) : Tensor();

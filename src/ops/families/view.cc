@@ -198,6 +198,8 @@ Batched view_batch(const Batch& call) {
   for (size_t d = 1; d < self.sizes().size(); ++d) numel = numel * self.sizes()[d];
   auto size = boxing::Unboxed<SymIntSpan>(call.args()[1]);
   SymInts target = infer_size(size.get(), numel);
+  // What is inferred for one example is for all of them; without elements it is not.
+  if (!guard_or(numel == 0, false)) target = SymInts(size.get());
   return {
       weft::call(call.op(), std::vector<Value>{self, Value::list_of(with_batch(self.sizes()[0], target))}),
       {0}};
