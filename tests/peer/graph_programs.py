@@ -399,10 +399,10 @@ GROUPS = {
     "fake": ("plain", 0.95),
     "symbolic": ("symbolic", 0.95),
     "functionalize": ("functionalize", 0.80),
-    "functional_grad": ("transforms", 0.30),
-    "grad": ("transforms", 0.30),
-    "vmap": ("transforms", 0.30),
-    "vmap_grad": ("transforms", 0.30),
+    "functional_grad": ("transforms", 0.37),
+    "grad": ("transforms", 0.37),
+    "vmap": ("transforms", 0.37),
+    "vmap_grad": ("transforms", 0.37),
 }
 
 

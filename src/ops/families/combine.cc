@@ -102,17 +102,18 @@ void stack_into(TensorSpan tensors, int64_t dim, const Tensor& out) {
   cat_into(stack_parts(tensors, dim), normalize_dim(dim, tensors[0].dim() + 1), out);
 }
 Grads stack_vjp(const Vjp& v) {
-  std::vector<Tensor> grads = unbind(v.grad(), v.arg<int64_t>(1));
+  const int64_t dim = normalize_dim(v.arg<int64_t>(1), v.grad().dim());
+  std::vector<Tensor> grads;
   for (int i = 0; i < v.count(0); ++i) {
-    Tensor& grad = grads[static_cast<size_t>(i)];
-    if (!v.wants(0, i)) grad = Tensor();
-    else if (grad.is_complex() && !is_complex(v.shape(0, i).dtype)) grad = real(grad);
+    Tensor grad = v.wants(0, i) ? select(v.grad(), dim, i) : Tensor();
+    if (grad.defined() && grad.is_complex() && !is_complex(v.shape(0, i).dtype)) grad = real(grad);
+    grads.push_back(grad);
   }
   return {Grad(std::move(grads))};
 }
 
 Grads cat_vjp(const Vjp& v) {
-  int64_t dim = v.arg<int64_t>(1);
+  const int64_t dim = normalize_dim(v.arg<int64_t>(1), v.grad().dim());
   std::vector<Tensor> grads;
   SymInt position = 0;
   for (int i = 0; i < v.count(0); ++i) {
@@ -154,8 +155,7 @@ Batched stack_batch(const Batch& call) {
   ValueList parts;
   const auto& dims = call.batch_dims(0);
   for (size_t i = 0; i < dims.size(); ++i)
-    parts.push_back(
-        with_batch_first(call.args()[0].elements()[i].to_tensor(), dims[i], call.batch_size()));
+    parts.push_back(with_batch_first(call.args()[0].elements()[i].to_tensor(), dims[i], call.batch_size()));
   int64_t rank = parts[0].to_tensor().dim();
   return {weft::call(call.op(),
                      std::vector<Value>{Value::list(parts), normalize_dim(call.arg<int64_t>(1), rank) + 1}),

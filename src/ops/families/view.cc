@@ -208,7 +208,11 @@ Batched expand_batch(const Batch& call) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
   auto holder = boxing::Unboxed<SymIntSpan>(call.args()[1]);
   SymIntSpan size = holder.get();
-  while (self.dim() - 1 < static_cast<int64_t>(size.size())) self = unsqueeze(self, 1);
+  if (self.dim() - 1 < static_cast<int64_t>(size.size())) {
+    SymInts padded(self.sizes());
+    while (padded.size() - 1 < size.size()) padded.insert(1, 1);
+    self = view(self, padded);
+  }
   return {expand(self, with_batch(self.sizes()[0], size), call.arg<bool>(2)), {0}};
 }
 Batched permute_batch(const Batch& call) {
