@@ -114,7 +114,7 @@ TEST(FunctionalizeProperty, RandomProgramsKeepGradients) {
     expect_same({captured.elements()[0].to_tensor(), captured.elements()[1].to_tensor()}, eager,
                 "captured gradient");
   }
-  EXPECT_EQ(compared, 2000);
+  EXPECT_EQ(compared, kPrograms);
 }
 
 }  // namespace
