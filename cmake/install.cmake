@@ -11,6 +11,8 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL
 install(FILES ${WEFT_GENERATED}/weft/core/tensor_methods.inc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/core)
 install(FILES ${WEFT_GENERATED}/weft/ops/functions.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/ops)
 
+# The build folder is a package too: tests build against it what they wrote.
+export(TARGETS weft NAMESPACE weft:: FILE ${PROJECT_BINARY_DIR}/weft-targets.cmake)
 install(EXPORT weft-targets NAMESPACE weft:: DESTINATION ${WEFT_PACKAGE_DIR})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/weft-config.cmake.in ${PROJECT_BINARY_DIR}/weft-config.cmake
                               INSTALL_DESTINATION ${WEFT_PACKAGE_DIR})

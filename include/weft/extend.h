@@ -64,6 +64,7 @@
 #include "weft/nn/update_rules.h"
 
 // graphs: reading, changing, running and writing them
+#include "weft/graph/graph_module.h"
 #include "weft/graph/annotation.h"
 #include "weft/graph/compare.h"
 #include "weft/graph/graph.h"
@@ -77,6 +78,7 @@
 #include "weft/graph/script_view.h"
 #include "weft/graph/text.h"
 #include "weft/io/folder.h"
+#include "weft/passes/inline_calls.h"
 #include "weft/passes/insert_runtime_assertions.h"
 #include "weft/passes/merge_nodes.h"
 #include "weft/passes/pass_runner.h"
@@ -94,6 +96,11 @@
 #include "weft/capture/trace_tools.h"
 #include "weft/capture/traced.h"
 #include "weft/capture/var.h"
+
+// ahead-of-time autograd: back ends and partitioners
+#include "weft/aot/compiler.h"
+#include "weft/aot/description.h"
+#include "weft/aot/partition.h"
 
 // below tensors: memory, devices, numbers, messages
 #include "weft/base/allocator.h"

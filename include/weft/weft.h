@@ -43,6 +43,6 @@
 #include "weft/capture/make_graph.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/capture/trace.h"
-#include "weft/graph/graph_module.h"
+#include "weft/aot/aot_function.h"
 #include "weft/io/graph_file.h"
 // clang-format on

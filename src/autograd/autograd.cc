@@ -21,7 +21,7 @@ Tensor initial_gradient(const Tensor& tensor, const Tensor& given) {
     require(!tensor.is_complex(), "grad can be implicitly created only for real scalar outputs but got {}",
             dtype_name(tensor.dtype()));
     NoGrad no_grad;
-    return ones_like(tensor);
+    return ones_like(tensor, std::nullopt, std::nullopt, std::nullopt, std::nullopt, MemoryFormat::kPreserve);
   }
   bool same = given.dim() == tensor.dim();
   for (int64_t d = 0; same && d < tensor.dim(); ++d) same = guard_or(given.size(d) == tensor.size(d), true);

@@ -158,7 +158,7 @@ class Run {
   // Accumulates in place when this run is the only owner of the sum so far and nobody watches.
   Tensor sum_of(const Tensor& held, const Tensor& grad) {
     bool sole = held.impl()->use_count() == 1 && held.storage()->use_count() == 1;
-    if (sole && !run_.create_graph && !run_.inherit_state && !(held.flags() & ~layer::kKernelDetour) &&
+    if (sole && layer_state().active == 0 && !run_.create_graph && !run_.inherit_state && !(held.flags() & ~layer::kKernelDetour) &&
         held.is_contiguous() && may_accumulate_in_place(held, grad))
       return held.add_(grad);
     return held.add(grad);

@@ -1,5 +1,9 @@
 #include "weft/base/random.h"
 
+#include <algorithm>
+
+#include "weft/base/error.h"
+
 namespace weft {
 namespace {
 
@@ -40,6 +44,21 @@ Generator Generator::clone() const {
 Generator& default_generator() {
   static Generator& generator = *new Generator;  // never destroyed: static objects may still draw
   return generator;
+}
+
+Generator& default_generator(const Device& device) {
+  require(device.type != DeviceType::kMeta, "default_generator: {} has no data, and so no generator",
+          device.to_string());
+  return default_generator();
+}
+
+ForkRng fork_rng(const std::vector<Device>& devices) {
+  std::vector<Generator> generators = {default_generator()};
+  for (const Device& device : devices)
+    if (const Generator& own = default_generator(device);
+        std::find(generators.begin(), generators.end(), own) == generators.end())
+      generators.push_back(own);
+  return ForkRng(generators);
 }
 
 void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }

@@ -89,7 +89,8 @@ void require_same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
 
 }  // namespace
 
-void detail::verify_replay(const CompiledFunction& model, const Value& args, const ValueFunction& loss) {
+void detail::verify_replay(const CompiledFunction& model, const Value& args, const ValueFunction& loss,
+                           const std::vector<Device>& devices) {
   Value given = args.is_tuple() ? args : Value::tuple({args});
   nn::NamedTensors saved;
   if (model.module())
@@ -97,7 +98,7 @@ void detail::verify_replay(const CompiledFunction& model, const Value& args, con
       saved.emplace_back(name, tensor.detach().clone());
   Run traced;
   {
-    ForkRng restored = fork_rng();  // of the generator that all devices draw from
+    ForkRng restored = fork_rng(devices);
     model.clear_cache();
     traced = run_both_ways(model, given, loss);
   }

@@ -182,15 +182,19 @@ Value GraphWriter::attribute(std::string_view path) const {
 
 namespace {
 
-// A factory says where its result lives even when the program did not: graphs are run elsewhere.
+// A factory says where its result lives even when the program did not: graphs are run elsewhere. As in Python,
+// whoever makes a tensor like another says that it is not pinned; a layout comes with all options of a tensor.
 void fill_in_device(const Operator& op, ValueList& args) {
-  if (!op.has(Traits::kFactory)) return;
-  const std::vector<Argument>& arguments = op.schema().arguments;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (!args[i].is_none()) continue;
-    if (arguments[i].name == "device") args[i] = kCpu;
-    if (arguments[i].name == "pin_memory") args[i] = false;
-  }
+  const bool is_factory = op.has(Traits::kFactory);
+  if (!is_factory && !op.has(Traits::kNotDifferentiable)) return;
+  const Schema& schema = op.schema();
+  auto fill = [&](const char* name, const Value& value) {
+    std::optional<size_t> at = schema.argument_index(name);
+    if (at && args[*at].is_none()) args[*at] = value;
+  };
+  std::optional<size_t> layout = schema.argument_index("layout");
+  if (layout && args[*layout].is_none()) fill("pin_memory", false);
+  if (is_factory) fill("device", kCpu);
 }
 
 }  // namespace

@@ -12,8 +12,6 @@ namespace weft {
 
 constinit thread_local bool OptimizedExecution::is_on_ = true;
 
-ScriptOptions optimized_script_options() { return {.types = false, .pool_constants = true}; }
-
 namespace {
 
 constexpr size_t kMostForms = 16;
@@ -76,7 +74,8 @@ GraphModule OptimizedForms::optimized(const GraphModule& module, const Gradients
   auto remove_dead_code = [](GraphModule& own) { return own.graph().eliminate_dead_code(); };
   std::vector<PassReport> reports = run_passes(form, {{"merge attribute reads", merge_attribute_reads},
                                                       {"merge common subexpressions", merge},
-                                                      {"remove dead code", remove_dead_code}});
+                                                      {"remove dead code", remove_dead_code},
+                                                      {"pool constants", pool_constants}});
   for (const PassReport& report : reports)
     if (report.changed) return form;
   return module;

@@ -32,6 +32,11 @@ Tensor named(std::string_view name, const Tensor& value) {
   return value;
 }
 
+std::string value_name(const Tensor& value) {
+  const TraceRecorder* recorder = TraceRecorder::current();
+  return recorder ? recorder->name_of(value) : std::string();
+}
+
 SymInt as_size(const Tensor& value) {
   require(!is_floating(value.dtype()) && !is_complex(value.dtype()),
           "as_size: expected a tensor of integers, but got {}", describe(value));

@@ -8,6 +8,7 @@
 #include "weft/ops/close.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/functions.h"
+#include "weft/passes/inline_calls.h"
 
 namespace weft {
 
@@ -47,6 +48,24 @@ std::string source_text(const char* heading, const Recording& recording, const S
 ScriptGraph view_of(const TracedCode& code, const Recording& recording, ScriptOptions options) {
   if (code.root) options.self_type = "__torch__." + code.root->state()->class_name;
   return script_view(recording.module, options);
+}
+
+// The same with the calls of graphs replaced by what they do: a call that was kept in one run and not in the
+// other is no difference, and one of another graph is.
+Recording with_inlined_calls(const Recording& recording) {
+  Recording own{GraphModule(recording.module.graph().copy()), recording.result, {}};
+  static_cast<nn::Module&>(own.module) = recording.module;
+  Node* copy = own.module.graph().front();
+  for (const Node& node : recording.module.graph()) {
+    if (auto found = recording.traces.find(&node); found != recording.traces.end())
+      own.traces.emplace(copy, found->second);
+    copy = copy->next();
+  }
+  inline_calls(own.module, [&](const Node& call, Node& inlined) {
+    if (auto found = own.traces.find(&call); found != own.traces.end())
+      own.traces.emplace(&inlined, StackTrace(found->second));
+  });
+  return own;
 }
 
 // How two recordings of one program differ: without names, without what types tell of tensors, and without
@@ -91,10 +110,10 @@ class Difference {
  private:
   struct Side {
     Side(const TracedCode& code, const Recording& own)
-        : recording(own),
-          shown(view_of(code, own, {.types = false})),
-          canonical(view_of(code, own, {.canonical = true, .types = false})) {}
-    const Recording& recording;
+        : recording(with_inlined_calls(own)),
+          shown(view_of(code, recording, {.types = false})),
+          canonical(view_of(code, recording, {.canonical = true, .types = false})) {}
+    const Recording recording;
     const ScriptGraph shown, canonical;
   };
 

@@ -356,9 +356,18 @@ void TraceRecorder::warn_of_other_references(const Operator& op, Args args) cons
 
 void TraceRecorder::name_value(const Tensor& tensor, std::string_view name) {
   Node* node = node_of(*tensor.impl());
-  if (!node) return;
+  if (!node || name == "self") return;
   node->rename(name);
   node->meta().extra.set("named", name);
+}
+
+std::string TraceRecorder::name_of(const Tensor& tensor) const {
+  const Node* node = node_of(*tensor.impl());
+  if (!node) return {};
+  const NodeMeta* meta = node->meta_or_null();
+  if (const Value* name = meta ? meta->extra.find("named") : nullptr; name && name->is_string())
+    return std::string(name->to_string_view());
+  return node->kind() == NodeKind::kPlaceholder ? node->target().to_string() : std::string();
 }
 
 }  // namespace weft

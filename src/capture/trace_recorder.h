@@ -44,6 +44,8 @@ class TraceRecorder final : public GraphWriter,
   // An input that is a tensor which the program reads by itself.
   void add_state(const std::string& name, const Tensor& tensor);
   void name_value(const Tensor& tensor, std::string_view name);
+  // What the program calls it; empty where it has no name, and where nothing is known of it.
+  std::string name_of(const Tensor& tensor) const;
   // A number out of a tensor, as a node.
   SymInt integer_of(const Tensor& tensor);
   // Whether a module is the one that is traced, or below it.

@@ -5,6 +5,7 @@
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
 #include "weft/core/pytree.h"
+#include "weft/ops/extension.h"
 
 namespace weft {
 
@@ -13,7 +14,9 @@ Value clone_inputs(const Value& inputs) {
     Tensor copy;
     {
       NoGrad no_grad;
-      copy = tensor.detach().clone();
+      // Only the kind itself knows how its elements lie in memory: it is asked for no format.
+      const bool is_opaque = layout_of(tensor) != "strided";
+      copy = is_opaque ? tensor.detach().clone() : tensor.detach().clone(MemoryFormat::kPreserve);
       if (tensor.requires_grad()) copy.set_requires_grad();
       if (Tensor grad = tensor.is_leaf() ? tensor.grad() : Tensor(); grad.defined())
         copy.set_grad(clone_inputs(grad).to_tensor());

@@ -56,6 +56,9 @@ ScriptOptions TracedFunction::completed(ScriptOptions options) const {
 std::string TracedFunction::graph_text(ScriptOptions options) const {
   return script_text(module_, completed(std::move(options)));
 }
+ScriptGraph TracedFunction::script(ScriptOptions options) const {
+  return script_view(module_, completed(std::move(options)));
+}
 std::string TracedFunction::code(ScriptOptions options) const {
   return script_code(module_, completed(std::move(options)));
 }
@@ -117,6 +120,14 @@ TracedModule& TracedModule::operator=(const TracedModule& other) {
   refer_to(other);
   methods_ = other.methods_;
   return *this;
+}
+
+TracedModule TracedModule::over(const GraphModule& forward, const CompilationUnit& unit) {
+  TracedModule traced{nn::Module()};
+  traced.state()->class_name = forward.state()->class_name;
+  traced.state()->qualified_class = unit.define_type(forward.state()->class_name);
+  traced.reconstruct(forward);
+  return traced;
 }
 
 TracedModule::TracedModule(const TracedModule& other) : nn::Module(other) {

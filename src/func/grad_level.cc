@@ -189,7 +189,9 @@ std::pair<Tensors, Tensors> value_and_gradients(const Fn& f, const Tensors& args
   require(!is_complex(results[0].dtype()),
           "grad can be implicitly created only for real scalar outputs but got {}; use vjp",
           describe(results[0]));
-  return {results, pull({ones_like(results[0])})};
+  Tensor one = ones_like(results[0], std::nullopt, std::nullopt, std::nullopt, std::nullopt,
+                         MemoryFormat::kPreserve);
+  return {results, pull({one})};
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ Graph& Graph::operator=(Graph&& other) noexcept {
   std::swap(insert_before_, other.insert_before_);
   std::swap(size_, other.size_);
   std::swap(numbered_, other.numbered_);
+  std::swap(pools_constants_, other.pools_constants_);
   ++version_;
   ++other.version_;
   std::swap(names_, other.names_);
@@ -353,6 +354,7 @@ void Graph::lint() const {
 
 Graph Graph::copy() const {
   Graph made;
+  made.pools_constants_ = pools_constants_;
   number_nodes();
   std::vector<Node*> twin(last_ ? last_->position_ + 1 : 0);
   auto map = [&](Node& input) {

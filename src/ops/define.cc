@@ -8,19 +8,6 @@
 namespace weft {
 namespace {
 
-// Lives for ever: tapes and graphs keep references.
-struct UserOperator {
-  UserOperator(std::string schema, OpDef def)
-      : text(std::move(schema)), def(def), op(&this->def, text.c_str(), OpForm::kFunctional, nullptr) {
-    this->def.schema = text.c_str();
-  }
-  std::string text;
-  OpDef def;
-  Operator op;
-};
-
-Function function_of(const AnyFunction& f) { return {nullptr, f.boxed(), nullptr}; }
-
 // Whether the value is what the type says. Types that only TorchScript knows are not looked into.
 bool fits(const Type& type, const Value& value) {
   switch (type.kind()) {
@@ -66,20 +53,55 @@ void check_results(const Schema& schema, const char* what, const Value& result) 
 }
 
 // Layers rely on what a schema says of the results; its author hears of one that is something else.
-Function checked_function_of(const AnyFunction& f, const char* what, const Schema& schema) {
+AnyFunction checked(const AnyFunction& f, const char* what, const Schema& schema) {
   if (!f) return {};
-  return {nullptr, Rule<Value(Args)>::keeping([f = f.boxed(), what, schema](Args args) {
-            Value result = f(args);
-            check_results(schema, what, result);
-            return result;
-          }),
-          nullptr};
+  return [f = f.boxed(), what, schema](Args args) {
+    Value result = f(args);
+    check_results(schema, what, result);
+    return result;
+  };
 }
 
+// A rule over a function that somebody else keeps.
 template <typename R, typename A>
 Rule<R(A)> rule_of(const std::function<R(A)>& f) {
-  return f ? Rule<R(A)>::keeping(f) : Rule<R(A)>();
+  if (!f) return {};
+  auto run = [](const void* state, A arg) -> R {
+    return (*static_cast<const std::function<R(A)>*>(state))(arg);
+  };
+  return Rule<R(A)>(run, &f);
 }
+Function function_of(const AnyFunction& f) { return {nullptr, rule_of(f.boxed()), nullptr}; }
+
+// Once it is registered it lives for ever: tapes and graphs keep references.
+struct UserOperator {
+  UserOperator(std::string schema, OperatorRules given)
+      : text(std::move(schema)),
+        rules(std::move(given)),
+        def(definition()),
+        op(&def, text.c_str(), OpForm::kFunctional, nullptr) {}
+  UserOperator(const UserOperator&) = delete;
+
+  OpDef definition() const {
+    return {
+        .schema = text.c_str(),
+        .traits = rules.traits,
+        .meta = function_of(rules.meta),
+        .kernel = {.functional = function_of(rules.kernel)},
+        .composite = {.functional = function_of(rules.composite)},
+        .vjp = {rules.vjp.saves, rule_of(rules.vjp.rule), rules.vjp.differentiable_results},
+        .jvp = rule_of(rules.jvp),
+        .batch = rule_of(rules.batch),
+        .decompose = function_of(rules.decompose),
+        .inverse = function_of(rules.inverse),
+    };
+  }
+
+  const std::string text;
+  const OperatorRules rules;
+  const OpDef def;
+  Operator op;
+};
 
 void check_arity(const AnyFunction& f, const char* what, size_t expected, std::string_view schema) {
   require(!f || f.arity() < 0 || f.arity() == static_cast<int>(expected),
@@ -100,19 +122,10 @@ const Operator& define_operator(std::string_view schema, OperatorRules rules) {
   check_arity(rules.meta, "meta function", arguments, schema);
   check_arity(rules.decompose, "decomposition", arguments, schema);
   check_arity(rules.inverse, "inverse", arguments + 1, schema);
-  OpDef def = {
-      .schema = nullptr,
-      .traits = rules.traits,
-      .meta = checked_function_of(rules.meta, "meta function", parsed),
-      .kernel = {.functional = checked_function_of(rules.kernel, "kernel", parsed)},
-      .composite = {.functional = checked_function_of(rules.composite, "composite", parsed)},
-      .vjp = {rules.vjp.saves, rule_of(rules.vjp.rule), rules.vjp.differentiable_results},
-      .jvp = rule_of(rules.jvp),
-      .batch = rule_of(rules.batch),
-      .decompose = function_of(rules.decompose),
-      .inverse = function_of(rules.inverse),
-  };
-  auto made = std::make_unique<UserOperator>(std::string(schema), def);
+  rules.kernel = checked(rules.kernel, "kernel", parsed);
+  rules.composite = checked(rules.composite, "composite", parsed);
+  rules.meta = checked(rules.meta, "meta function", parsed);
+  auto made = std::make_unique<UserOperator>(std::string(schema), std::move(rules));
   detail::register_operator(made->op);
   return made.release()->op;
 }

@@ -2,6 +2,7 @@
 
 #include "ops/unknown_rank.h"
 #include "weft/base/error.h"
+#include "weft/core/from_data.h"
 #include "weft/ops/operators.h"
 
 namespace weft {
@@ -28,6 +29,9 @@ int64_t dims_of(const Index& index) {
   return as<SymInt>(index) || as<Slice>(index) ? 1 : 0;
 }
 
+// The end of a slice that has none.
+constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
+
 // The views that positions and slices make, and the tensors that are left for aten::index, by dim.
 struct Selection {
   Tensor view;
@@ -41,7 +45,9 @@ class Selector {
     require(tensor.defined(), "an undefined tensor has no parts: expected a tensor before the brackets");
   }
 
-  Selection select(std::span<const Index> entries) {
+  // What is only written to may be the tensor itself.
+  Selection select(std::span<const Index> entries, bool reads = true) {
+    is_single_ = reads && entries.size() == 1;
     int64_t given = 0;
     size_t ellipses = 0;
     for (const Index& entry : entries) {
@@ -61,7 +67,7 @@ class Selector {
       else add(entry);
     }
     // "No typed function returns early": a part that is the whole is a tensor of its own.
-    if (!is_changed_ && !has_positions_) view_ = alias(view_);
+    if (reads && !is_changed_ && !has_positions_) view_ = alias(view_);
     return {view_, positions_, has_positions_};
   }
 
@@ -70,9 +76,10 @@ class Selector {
     if (const SymInt* position = as<SymInt>(entry)) {
       set(weft::select(view_, dim_, *position));
     } else if (const Slice* slice = as<Slice>(entry)) {
-      // Whole by its form, whatever the size; bounds that happen to be the whole are kept.
-      if (slice->start || slice->stop || slice->step.is_symbolic() || slice->step.plain() != 1)
-        set(weft::slice(view_, dim_, slice->start, slice->stop, slice->step));
+      if (!is_whole(*slice)) {
+        const SymInt start = slice->start.value_or(0), stop = slice->stop.value_or(kToTheEnd);
+        set(weft::slice(view_, dim_, start, stop, slice->step));
+      }
       advance(1);
     } else if (const Tensor* positions = as<Tensor>(entry)) {
       add_positions(*positions);
@@ -82,6 +89,13 @@ class Selector {
       if (const bool* keep = as<bool>(entry)) put_positions(zeros({*keep ? 1 : 0}, kInt64), 1);
       else advance(1);
     }
+  }
+  // Whether it may be left out: among others, where it is all of a dim by its form. Bounds that happen to be
+  // the whole are kept, and so is a slice of a dim whose size is a symbol.
+  bool is_whole(const Slice& slice) const {
+    if (is_single_ || slice.start || slice.stop || slice.step.is_symbolic() || slice.step.plain() != 1)
+      return false;
+    return !has_known_rank(view_) || !view_.impl()->sizes()[static_cast<size_t>(dim_)].is_symbolic();
   }
   void add_positions(const Tensor& positions) {
     if (!is_mask(positions)) return put_positions(positions, 1);
@@ -110,7 +124,7 @@ class Selector {
   std::vector<Tensor> positions_;
   int64_t dim_ = 0;      // of the view
   size_t position_ = 0;  // in the list
-  bool is_changed_ = false, has_positions_ = false;
+  bool is_changed_ = false, has_positions_ = false, is_single_ = false;
 };
 
 // The value without its leading dims of size 1.
@@ -126,6 +140,12 @@ Tensor without_leading_ones(const Tensor& value) {
   return view(value, kept);
 }
 
+Tensor literal_of(const Scalar& number, DType dtype) {
+  Tensor tensor = allocate_contiguous({}, dtype);
+  visit_dtype(dtype, [&]<typename T>() { *tensor.data<T>() = number.to<T>(); });
+  return detail::literal_observer->literal(tensor);
+}
+
 }  // namespace
 
 Tensor at(const Tensor& tensor, std::span<const Index> entries) {
@@ -135,7 +155,7 @@ Tensor at(const Tensor& tensor, std::span<const Index> entries) {
 
 void put_at(const Tensor& tensor, std::span<const Index> entries, const Tensor& value) {
   require(value.defined(), "put_at: expected a tensor to write, but it is undefined");
-  Selection selection = Selector(tensor).select(entries);
+  Selection selection = Selector(tensor).select(entries, /*reads=*/false);
   if (selection.has_positions) index_put_(selection.view, selection.positions, without_leading_ones(value));
   else if (has_known_rank(value) && has_known_rank(selection.view) &&
            value.impl()->dim() > selection.view.impl()->dim())
@@ -144,10 +164,15 @@ void put_at(const Tensor& tensor, std::span<const Index> entries, const Tensor& 
 }
 
 void put_at(const Tensor& tensor, std::span<const Index> entries, const Scalar& value) {
-  Selection selection = Selector(tensor).select(entries);
+  // To a capture that keeps literals the number is one, as in Python.
+  const bool is_watched = detail::literal_observer && !value.is_symbolic();
+  Tensor literal = is_watched ? literal_of(value, tensor.dtype()) : Tensor();
+  Selection selection = Selector(tensor).select(entries, /*reads=*/false);
   if (selection.has_positions)
-    index_put_(selection.view, selection.positions, full({}, value, tensor.dtype()));
-  else fill_(selection.view, value);
+    index_put_(selection.view, selection.positions, is_watched ? literal : full({}, value, tensor.dtype()));
+  else if (!is_watched) fill_(selection.view, value);
+  else if (selection.view.dim() == 0) copy_(selection.view, literal);
+  else fill_(selection.view, literal);
 }
 
 Tensor Tensor::operator[](int64_t row) const { return at(*this, row); }

@@ -64,13 +64,19 @@ size_t distance(std::string_view a, std::string_view b) {
 
 std::string Operator::name_of(Relative which) const {
   const std::string_view own = name(), base = own.substr(0, own.find('.'));
+  // "Scalar_mode" is the overload for numbers of "Tensor_mode".
+  auto swapped = [&](std::string_view from, std::string_view to) {
+    std::string_view overload = own.size() > base.size() ? own.substr(base.size() + 1) : "";
+    std::string_view rest = overload.starts_with(from) ? overload.substr(from.size()) : "";
+    return fmt::format("{}.{}{}", base, to, rest);
+  };
   switch (which) {
     case Relative::kFunctional:
       return std::string(name_in(def_->schema));
     case Relative::kForTensors:
-      return fmt::format("{}.Tensor", base);
+      return swapped("Scalar", "Tensor");
     case Relative::kForNumbers:
-      return fmt::format("{}.Scalar", base);
+      return swapped("Tensor", "Scalar");
     case Relative::kWithWrittenResults:
       return fmt::format("{}_functional", own);
   }
@@ -83,6 +89,9 @@ const Operator* Operator::find_relative(Relative which) const {
   // Found and kept under one lock: an operator that is registered meanwhile is not missed.
   std::lock_guard lock(r.mutex);
   auto found = r.by_name.find(wanted);
+  // An operator may have no name for its overload on tensors: floor_divide beside floor_divide.Scalar.
+  if (found == r.by_name.end() && which == Relative::kForTensors)
+    found = r.by_name.find(std::string_view(wanted).substr(0, wanted.find('.')));
   const Operator* relative = found == r.by_name.end() ? this : found->second;
   relatives_[static_cast<size_t>(which)].store(relative, std::memory_order_release);
   return relative == this ? nullptr : relative;

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "graph/text/value_text.h"
+#include "weft/core/value_walk.h"
 
 namespace weft {
 
@@ -113,6 +114,35 @@ bool merge_common_subexpressions(GraphModule& module, FunctionRef<bool(const Nod
     changed = true;
   }
   return changed;
+}
+
+// --- constants -------------------------------------------------------------------------------------------
+
+namespace {
+
+// Whether a number, a word or a type stands among the arguments.
+bool has_constants(const Node& node) {
+  bool has = false;
+  auto look = [&](const Value& leaf) {
+    has |= !leaf.is_none() && !leaf.is_tensor() && !node_in(leaf);
+    return leaf;
+  };
+  for (const Value& arg : node.args()) map_leaves(arg, look);
+  for (const auto& [name, value] : node.kwargs()) map_leaves(value, look);
+  return has;
+}
+
+}  // namespace
+
+bool pool_constants(GraphModule& module) {
+  Graph& graph = module.graph();
+  if (graph.pools_constants()) return false;
+  for (const Node& node : graph) {
+    if (node.kind() == NodeKind::kPlaceholder || !has_constants(node)) continue;
+    graph.set_pools_constants(true);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace weft

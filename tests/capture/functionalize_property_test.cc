@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "capture/random_programs.h"
+#include "support/sanitizers.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
 #include "weft/capture/make_graph.h"
@@ -49,8 +50,10 @@ bool writes_in_place(const GraphModule& module) {
   return false;
 }
 
+constexpr int kPrograms = testing::kSanitized ? 100 : 2000;
+
 TEST(FunctionalizeProperty, RandomProgramsKeepValuesAndSharing) {
-  for (uint64_t seed = 0; seed < 2000 && !::testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; static_cast<int>(seed) < kPrograms && !::testing::Test::HasFailure(); ++seed) {
     RandomProgram program(seed, seed % 2 == 0);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, program.to_string()));
     std::vector<Tensor> eager_inputs = make_inputs(seed), own_inputs = make_inputs(seed),
@@ -75,7 +78,7 @@ TEST(FunctionalizeProperty, RandomProgramsKeepValuesAndSharing) {
 
 TEST(FunctionalizeProperty, RandomProgramsKeepGradients) {
   int compared = 0;
-  for (uint64_t seed = 0; compared < 2000 && !::testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 0; compared < kPrograms && !::testing::Test::HasFailure(); ++seed) {
     RandomProgram program(seed, false, true);
     SCOPED_TRACE(fmt::format("seed {}: {}", seed, program.to_string()));
     auto loss = [&](const std::vector<Tensor>& inputs) {
@@ -111,7 +114,7 @@ TEST(FunctionalizeProperty, RandomProgramsKeepGradients) {
     expect_same({captured.elements()[0].to_tensor(), captured.elements()[1].to_tensor()}, eager,
                 "captured gradient");
   }
-  EXPECT_EQ(compared, 2000);
+  EXPECT_EQ(compared, kPrograms);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Where nodes come from: the calls of modules around them, and the operator that a decomposition replaced.
 #include <gtest/gtest.h>
 
+#include "support/sanitizers.h"
 #include "weft/autograd/autograd.h"
 #include "weft/capture/make_graph.h"
 #include "weft/capture/symbolic_trace.h"
@@ -180,7 +181,10 @@ TEST(OriginsOfNodes, AreThoseOfTheGraphThatWasCapturedAgain) {
     for (const GraphModule& g : {again, third}) {
       for (std::string_view op : {"addmm", "div", "sin"}) {
         EXPECT_EQ(lines_of(g.graph(), op), lines_of(first.graph(), op));
-        EXPECT_NE(lines_of(g.graph(), op).find("node_origin_test.cc"), std::string::npos) << op;
+        // Unoptimised, as under sanitizers, weft's own frames below a layer fill a StackTrace (kMostFrames).
+        const bool is_too_deep = testing::kSanitized && op == "addmm";
+        const bool names_the_test = lines_of(g.graph(), op).find("node_origin_test.cc") != std::string::npos;
+        EXPECT_TRUE(names_the_test || is_too_deep) << op;
         for (size_t i = 0; i < calls_of(g.graph(), op).size(); ++i) {
           const Node &was = *calls_of(first.graph(), op)[i], &is = *calls_of(g.graph(), op)[i];
           EXPECT_EQ(modules_of(is), modules_of(was));

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "support/sanitizers.h"
 #include "support/tensors.h"
 #include "weft/autograd/autograd.h"
 #include "weft/capture/make_graph.h"
@@ -287,7 +288,7 @@ struct RandomFlow : nn::Module {
 
 // --- what they give --------------------------------------------------------------------------------------
 
-constexpr uint64_t kPrograms = 300;
+constexpr uint64_t kPrograms = testing::kSanitized ? 24 : 300;
 
 Tensors flow_inputs(int64_t n, int64_t m, double shift) {
   return {testing::ramp({n, m}, -1 + shift, 1), testing::ramp({m}, -1, 1 - shift)};

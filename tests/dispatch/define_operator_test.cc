@@ -228,6 +228,21 @@ TEST(DefineOperatorErrors, AreCaughtAtTheDefinition) {
                "aten::neg is defined already");
 }
 
+TEST(DefineOperatorErrors, FreeWhatTheRulesOfARefusedDefinitionHold) {
+  auto held = std::make_shared<int>(1);
+  auto rules = [&] {
+    OperatorRules made{.kernel = [held](const Tensor& x) { return x * *held; }};
+    made.vjp.rule = [held](const Vjp& v) { return Grads{v.grad() * *held}; };
+    return made;
+  };
+  EXPECT_ERROR(define_operator("test_refused::twice(Tensor x, Tensor y) -> Tensor", rules()), "takes 1 arguments");
+  EXPECT_EQ(held.use_count(), 1);
+  define_operator("test_refused::once(Tensor x) -> Tensor", rules());
+  EXPECT_EQ(held.use_count(), 3);
+  EXPECT_ERROR(define_operator("test_refused::once(Tensor x) -> Tensor", rules()), "test_refused::once");
+  EXPECT_EQ(held.use_count(), 3);
+}
+
 TEST(DefineOperatorErrors, OfCallsNameTheOperator) {
   EXPECT_ERROR(call(cube(), {vec({1}), 1.0, 2.0}), "mine::cube takes 2 arguments but 3 were given");
   EXPECT_ERROR(call(cube(), std::initializer_list<Value>{}), "argument 'x' is missing");

@@ -213,7 +213,7 @@ TEST(CapturePage, CallsFormsForksAndNestedTensors) {
   Net net;
   TracedModule traced = trace(net, randn({2, 8}));
   GraphModule runs = traced.graph_for({randn({5, 8})});
-  std::string constants_pooled = script_text(runs, {.pool_constants = true, .self_type = "__torch__.Net"});
+  std::string constants_pooled = script_text(runs, {.self_type = "__torch__.Net"});
   EXPECT_THAT(constants_pooled, ::testing::HasSubstr("aten::linear"));
 
   auto both = [](const Tensor& t) {

@@ -96,7 +96,7 @@ TEST(InPlace, GivesTheGradientsOfTheFunctionalForm) {
     const Operator& inplace = *form_of(*one.op, OpForm::kInplace);
     size_t at = written_argument(inplace);
     std::vector<Value> args = in_double(one.args());
-    std::vector<Tensor> leaves = differentiable_in(args);
+    std::vector<Tensor> leaves = differentiable_in(*one.op, args);
     if (leaves.empty() || !args[at].is_tensor() || !is_differentiable(args[at].to_tensor().dtype())) return;
     for (const Tensor& leaf : leaves) leaf.set_requires_grad();
     Tensor expected = call(*one.op, args).to_tensor();

@@ -42,10 +42,27 @@ inline bool accepts(const Operator& op, const std::vector<Value>& args) {
   }
 }
 
-inline std::vector<Tensor> differentiable_in(const std::vector<Value>& args) {
+// Whether the operator has gradients of this argument, or says that it is a constant.
+inline bool takes_gradient(const Operator& op, const std::vector<Value>& args, const Tensor& tensor) {
+  if (!is_differentiable(tensor.dtype())) return false;
+  GradModeScope with_grad(true);
+  tensor.set_requires_grad();
+  bool takes = true;
+  try {
+    std::vector<Tensor> outputs, ones;
+    for (const Tensor& result : tensors_in(call(op, args)))
+      if (result.requires_grad()) outputs.push_back(result), ones.push_back(ones_like(result));
+    if (!outputs.empty()) autograd::grad(outputs, {tensor}, ones, {.allow_unused = true});
+  } catch (const UserError& error) {
+    takes = error.message().find("is not differentiable with respect to argument") == std::string::npos;
+  }
+  tensor.set_requires_grad(false);
+  return takes;
+}
+inline std::vector<Tensor> differentiable_in(const Operator& op, const std::vector<Value>& args) {
   std::vector<Tensor> found;
   for (const Tensor& tensor : tensors_in(args))
-    if (is_differentiable(tensor.dtype())) found.push_back(tensor);
+    if (takes_gradient(op, args, tensor)) found.push_back(tensor);
   return found;
 }
 
@@ -73,23 +90,12 @@ inline double weighted_sum(const Tensor& tensor, size_t first = 0) {
   return sum;
 }
 
-// Arguments that PyTorch does not differentiate either.
-inline const Exceptions kConstants = {
-    {"aten::native_batch_norm/eval", "running statistics are state, not inputs"},
-    {"aten::_native_batch_norm_legit_functional/eval", "running statistics are state, not inputs"},
-    {"aten::_native_batch_norm_legit_no_training/eval", "running statistics are state, not inputs"},
-    {"aten::nll_loss/weighted", "weights of classes are constants"},
-    {"aten::nll_loss_nd/weighted", "weights of classes are constants"},
-    {"aten::nll_loss_forward/weighted", "weights of classes are constants"},
-};
 // Backward operators take what the forward call saved, and their derivatives take that for functions of the
 // input. The second derivatives of the forward operators check them.
 inline const Exceptions kSavedStatistics = {
     {"aten::native_batch_norm_backward", "mean and deviation are functions of the input"},
     {"aten::native_layer_norm_backward", "mean and deviation are functions of the input"},
     {"aten::native_group_norm_backward", "mean and deviation are functions of the input"},
-    {"aten::nll_loss_backward", "the total weight is a function of the target"},
-    {"aten::nll_loss2d_backward", "the total weight is a function of the target"},
 };
 inline Exceptions both(Exceptions a, const Exceptions& b) {
   a.insert(a.end(), b.begin(), b.end());

@@ -15,8 +15,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Writes a sample file with one row and runs that row. The tensors there are: "t" = 1, 2, 3, 4 and "u" = 2,
-// 4, 6, 8 as f32, "g" the cotangent of four elements.
+// Writes a sample file with one row and runs that row. The tensors there are: "t" = 1, 2, 3, 4, "u" = 2, 4,
+// 6, 8 and "v", which is a little more, as f32; "g" the cotangent of four elements; "n" = 0, 1 as i64.
 class RunnerTest : public ::testing::Test {
  protected:
   RowResult run(const std::string& row, bool is_error = false) {
@@ -33,6 +33,12 @@ class RunnerTest : public ::testing::Test {
     Tensor cotangent = allocate_contiguous({4}, kFloat32);
     for (int i = 0; i < 4; ++i) cotangent.data<float>()[i] = static_cast<float>((7 * i + 3) % 11 - 5) / 4;
     tensors.add("g", cotangent);
+    Tensor more = allocate_contiguous({4}, kFloat32);
+    for (int i = 0; i < 4; ++i) more.data<float>()[i] = 2 * static_cast<float>(i + 1) + 0.005f;
+    tensors.add("v", more);
+    Tensor classes = allocate_contiguous({2}, kInt64);
+    for (int i = 0; i < 2; ++i) classes.data<int64_t>()[i] = i;
+    tensors.add("n", classes);
     save_safetensors(tensors, ::testing::TempDir() + stem + ".safetensors");
     std::string samples = is_error ? "" : row, errors = is_error ? row : "";
     std::ofstream(path) << R"({"format": 1, "torch": "x", "family": "f", "tensors": ")" << stem
@@ -78,8 +84,34 @@ TEST_F(RunnerTest, FindsOtherValues) {
 }
 
 TEST_F(RunnerTest, AllowsTheNoiseThatIsStored) {
-  EXPECT_EQ(add(output("t"), R"(, "noise": [2.0])").outcome, Outcome::kPassed);
-  EXPECT_EQ(add(output("t"), R"(, "noise": [1.9])").outcome, Outcome::kFailed);
+  // "v" is "u" with 0.005 more: a noise of 0.0039 is no more than a thousandth of most.
+  EXPECT_EQ(words(add(output("v"), R"(, "noise": [0.0039])")), "{}");
+  EXPECT_EQ(add(output("v"), R"(, "noise": [0.002])").outcome, Outcome::kFailed);
+}
+
+TEST_F(RunnerTest, ComparesEachElementWhereTheNoiseWouldHideThem) {
+  EXPECT_EQ(words(add(output("u"), R"(, "noise": [2.0])")), "{}");
+  // Half of what it was is within twice the noise, but no answer of double precision is that far away.
+  EXPECT_THAT(words(add(output("t"), R"(, "noise": [2.0])")), HasSubstr("4 of 4 values differ"));
+  // With a noise of 4 what is stored may be that far from the truth, which is what came.
+  EXPECT_EQ(words(add(output("t"), R"(, "noise": [4.0])")), "{}");
+}
+
+TEST_F(RunnerTest, ComparesGradientsThatPyTorchDoesNotHave) {
+  EXPECT_EQ(words(add(output("u"), R"(, "vjp_error": "derivative for aten::add is not implemented")")), "{}");
+  // What is given for `weight` changes the result, and there is no gradient of it.
+  const std::string matrix =
+      R"({"storage": "t", "dtype": "float32", "sizes": [2, 2], "strides": [2, 1], "offset": 0})";
+  const std::string head =
+      R"({"id": "i", "overload": "aten::nll_loss_forward", "args": [["self", )" + matrix +
+      R"(], ["target", {"storage": "n", "dtype": "int64", "sizes": [2], "strides": [1], )" +
+      R"("offset": 0}], ["weight", {"storage": "t", "dtype": "float32", "sizes": [2], )" +
+      R"("strides": [1], "offset": 2}], ["reduction", 2], ["ignore_index", -100]], )";
+  const std::string tail =
+      R"("out_is": "tuple", "vjp_of": [0], "vjp_error": "not differentiable with respect to argument 'weight'", )"
+      R"("out": [{"values": null, "dtype": "float32", "sizes": [], "strides": [], "offset": 0}, )"
+      R"({"values": null, "dtype": "float32", "sizes": [], "strides": [], "offset": 0}]})";
+  EXPECT_EQ(words(run(head + tail)), "{}");
 }
 
 TEST_F(RunnerTest, FindsOtherTypesAndGeometry) {
@@ -168,6 +200,27 @@ TEST_F(RunnerTest, WantsBadCallsToFail) {
   RowResult works = run(head + "0" + tail, true);
   EXPECT_EQ(works.outcome, Outcome::kFailed);
   EXPECT_THAT(words(works), HasSubstr("no error, expected: Dimension out of range"));
+}
+
+TEST_F(RunnerTest, WantsThemToFailAsAMistakeOfTheCaller) {
+  auto verdict = [](FunctionRef<void()> call) -> std::optional<std::string> {
+    try {
+      call();
+    } catch (const Error& error) {
+      return wrong_kind(error);
+    }
+    return "no error";
+  };
+  EXPECT_EQ(verdict([] { fail("wrong"); }), std::nullopt);
+  EXPECT_THAT(*verdict([] { unsupported("not there"); }),
+              HasSubstr("expected a mistake of the caller: not there"));
+  EXPECT_THAT(*verdict([] { invariant(false, "broken"); }), HasSubstr("internal error: "));
+  // A row whose arguments are no tensors at all says nothing about the operator.
+  RowResult unmade = run(
+      R"({"id": "i", "overload": "aten::neg", "args": [["self", {"storage": "t", "dtype": "float32", "sizes": [9], )"
+      R"("strides": [1], "offset": 0}]], "error": "RuntimeError", "message": "wrong"})",
+      true);
+  EXPECT_THAT(words(unmade), HasSubstr("the arguments cannot be made: "));
 }
 
 TEST_F(RunnerTest, SaysWhyARowIsSkipped) {

@@ -157,7 +157,8 @@ inline void compare_values(const Value& got, const Value& expected, bool exactly
       continue;
     }
     for (size_t k = 0; k < x.count(); ++k) {
-      bool same = exactly && !x.is_exact() ? x.text(k) == y.text(k) : recorded::same_element(x, y, k, 0);
+      bool same = exactly && !x.is_exact() ? x.text(k) == y.text(k)
+                                           : recorded::same_element(x, y, k, tolerance_for(y, 0));
       if (same) continue;
       texts.push_back(
           fmt::format("{}: result {}, element {}: got {}, expected {}", what, i, k, x.text(k), y.text(k)));

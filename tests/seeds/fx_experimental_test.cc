@@ -4,16 +4,13 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/graph/manipulation.h"
 #include "weft/graph/parse.h"
-#include "weft/io/folder.h"
 #include "weft/io/graph_file.h"
-#include "weft/io/safetensors.h"
 #include "weft/nn/layers.h"
 
 namespace weft {
@@ -136,87 +133,6 @@ TEST(TestFXExperimental, test_meta_tracer) {
     std::filesystem::remove(path);
     EXPECT_TRUE(close(loaded(x), traced(x), 0, 0));
   }
-}
-
-// --- to_folder -------------------------------------------------------------------------------------------
-
-struct ToFolder : nn::Module {
-  Tensor W = parameter("W", randn({2}));
-  nn::Sequential seq = child("seq", nn::Sequential(nn::BatchNorm1d(2, {.eps = 2})));
-  nn::Linear linear = child("linear", nn::Linear(2, 2));
-  Tensor attr = randn({2});  // neither a parameter nor a buffer
-  Tensor attr2 = buffer("attr2", randn({2}));
-  Tensor attr3 = buffer("attr3", ones({2}, kInt32));
-  Tensor forward(const Tensor& x) { return linear(seq(W + attr + attr2 + attr3 + x)); }
-  WEFT_ARGS(x)
-};
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-TEST(TestFXExperimental, test_to_folder) {
-  ToFolder original;
-  GraphModule traced = symbolic_trace(original);
-  const std::filesystem::path folder = ::testing::TempDir() + "weft_to_folder_" + std::to_string(::getpid());
-  to_folder(traced, folder.string(), "Foo");
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    files.push_back(entry.path().filename());
-  EXPECT_THAT(files, ::testing::UnorderedElementsAre("Foo.h", "Foo.cc", "Foo.safetensors"));
-  const std::string source = text_of(folder / "Foo.cc"), header = text_of(folder / "Foo.h");
-  GraphModule loaded = load_folder(folder.string(), "Foo");
-  SafeTensors weights = load_safetensors((folder / "Foo.safetensors").string());
-  std::filesystem::remove_all(folder);
-
-  // Writing ran nothing: the counter of batches is where it was.
-  EXPECT_EQ(original.seq.state()->children[0].state->buffers[2].tensor.item().to_int(), 0);
-  EXPECT_TRUE(traced.is_training());
-  EXPECT_TRUE(loaded.is_training());
-  Tensor x = randn({2, 2});
-  Tensor result = loaded(x);
-  EXPECT_TRUE(close(result, traced(x), 0, 0));
-  EXPECT_TRUE(close(result, original(x), 0, 0));
-
-  // Types of buffers survive, and the plain attribute is a buffer.
-  EXPECT_EQ(weights.at("attr3").dtype(), kInt32);
-  EXPECT_EQ(loaded.find("attr3").to_tensor().dtype(), kInt32);
-  EXPECT_TRUE(close(loaded.find("_tensor_constant0").to_tensor(), original.attr, 0, 0));
-  std::vector<std::string> buffers, parameters;
-  for (const auto& [name, tensor] : loaded.named_buffers()) buffers.push_back(name);
-  for (const auto& [name, tensor] : loaded.named_parameters()) parameters.push_back(name);
-  EXPECT_THAT(buffers,
-              ::testing::IsSupersetOf({"_tensor_constant0", "attr2", "attr3", "seq.0.running_mean"}));
-  EXPECT_THAT(parameters, ::testing::UnorderedElementsAre("W", "seq.0.weight", "seq.0.bias", "linear.weight",
-                                                          "linear.bias"));
-
-  EXPECT_THAT(header, ::testing::HasSubstr("class Foo : public weft::nn::Module {"));
-  EXPECT_THAT(header, ::testing::HasSubstr("  weft::Tensor forward(const weft::Tensor& x);\n"));
-  EXPECT_THAT(source, ::testing::HasSubstr("  attr3 = buffer(\"attr3\", weights.at(\"attr3\"));\n"));
-  EXPECT_THAT(source, ::testing::HasSubstr(R"(
-Tensor Foo::forward(const Tensor& x) {
-  Tensor w = this->W;
-  Tensor _tensor_constant0 = this->_tensor_constant0;
-  Tensor add = weft::add(w, _tensor_constant0);
-  Tensor attr2 = this->attr2;
-  Tensor add_1 = weft::add(add, attr2);
-  Tensor attr3 = this->attr3;
-  Tensor add_2 = weft::add(add_1, attr3);
-  Tensor add_3 = weft::add(add_2, x);
-  Tensor seq_0_num_batches_tracked = this->seq_0_num_batches_tracked;
-  weft::add_(seq_0_num_batches_tracked, Scalar(1));
-  Tensor seq_0_weight = this->seq_0_weight;
-  Tensor seq_0_bias = this->seq_0_bias;
-  Tensor seq_0_running_mean = this->seq_0_running_mean;
-  Tensor seq_0_running_var = this->seq_0_running_var;
-  Tensor batch_norm = weft::batch_norm(add_3, seq_0_weight, seq_0_bias, seq_0_running_mean, seq_0_running_var, true, 0.1, 2.0, true);
-  Tensor linear_weight = this->linear_weight;
-  Tensor linear_bias = this->linear_bias;
-  Tensor linear = weft::linear(batch_norm, linear_weight, linear_bias);
-  return linear;
-}
-)"));
 }
 
 }  // namespace

@@ -208,18 +208,33 @@ TEST(TraceApi, test_api_trace_control_flow_inlined) {
 }
 
 TEST(TraceApi, test_api_variable_name_lookup) {
+  std::vector<std::string> found;
   TracedFunction traced = trace(
-      [](const Tensor& x) {
+      [&](const Tensor& x) {
         Tensor fox = named("quick_brown_fox", x * 2);
-        return fox + 1;
+        Tensor unnamed = fox + 1, self = named("self", unnamed.sin());
+        found = {value_name(x), value_name(fox), value_name(unnamed), value_name(self),
+                 value_name(ones({2}))};
+        return self;
       },
-      ones({2}), {.arg_names = "x"});
+      ones({2}), {.check_trace = false, .arg_names = "x"});
+  EXPECT_THAT(found, ElementsAre("x", "quick_brown_fox", "", "", ""));
   std::vector<std::string> names;
   for (const Node& node : traced.graph()) names.push_back(node.name());
-  EXPECT_THAT(names, ElementsAre("x", "quick_brown_fox", "add", "output"));
+  EXPECT_THAT(names, ElementsAre("x", "quick_brown_fox", "add", "sin", "output"));
+  // What has no name has its number.
+  const ScriptGraph script = traced.script();
+  std::vector<std::string> values;
+  for (const ScriptNode* line : script.nodes()) {
+    if (!line->op) continue;
+    values.push_back(line->output().name);
+    EXPECT_EQ(line->output().is_named, values.back() == "quick_brown_fox");
+  }
+  EXPECT_THAT(values, ElementsAre("quick_brown_fox", "5", "6"));
   // Outside a trace, and for tensors that no trace knows, there is nothing to name.
   Tensor x = ones({2});
   EXPECT_TRUE(named("x", x).is_same(x));
+  EXPECT_EQ(value_name(x), "");
   TracedFunction unknown = trace(
       [&](const Tensor& t) {
         named("x", x);

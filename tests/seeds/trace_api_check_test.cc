@@ -3,6 +3,7 @@
 
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
+#include "weft/ops/extension.h"
 
 namespace weft {
 namespace {
@@ -88,6 +89,29 @@ TEST(TraceApi, test_api_check_does_not_touch_inputs) {
   expect_equal(named, zeros({2}));
 }
 
+// Notes the memory formats that it is asked to copy in; in an opaque layout there are none.
+struct NotesFormats final : Extension {
+  NotesFormats(Tensor t, std::string_view l) : inner_tensor(std::move(t)), own_layout(l) {}
+  static Tensor of(const Tensor& inner, std::string_view layout) {
+    return make_extension(make_ref<NotesFormats>(inner, layout), inner);
+  }
+  std::optional<Value> handle(const Operator& op, Args args) override {
+    if (op.schema().name == "clone") formats.push_back(args[1].to_string());
+    Value result =
+        call(op, unwrap_extensions<NotesFormats>(args, [](NotesFormats& own) { return own.inner_tensor; }));
+    return result.is_tensor() ? Value(of(result.to_tensor(), own_layout)) : result;
+  }
+  std::string type_name() const override { return "NotesFormats"; }
+  std::vector<Tensor> inner_tensors() const override { return {inner_tensor}; }
+  Ref<Extension> with_inner(std::vector<Tensor> inner) const override {
+    return make_ref<NotesFormats>(inner[0], own_layout);
+  }
+  std::string_view layout() const override { return own_layout; }
+  Tensor inner_tensor;
+  std::string_view own_layout;
+  static inline std::vector<std::string> formats;
+};
+
 TEST(TraceApi, test_api_check_clone_inputs) {
   Tensor transposed = ramp({2, 3}).transpose(0, 1), leaf = ones({2}).set_requires_grad(), plain = ones({1});
   leaf.set_grad(full({2}, 5.0));
@@ -113,6 +137,14 @@ TEST(TraceApi, test_api_check_clone_inputs) {
   EXPECT_TRUE(computed.is_leaf());
   EXPECT_TRUE(computed.requires_grad());
   EXPECT_USER_ERROR(clone_inputs(args({plain, 3})), "tensors were expected");
+  // The format is kept where there is one to keep.
+  Value extensions = args({NotesFormats::of(transposed, "strided"), NotesFormats::of(transposed, "blocked")});
+  NotesFormats::formats.clear();
+  ValueList copies = clone_inputs(extensions).elements();
+  EXPECT_THAT(NotesFormats::formats, ElementsAre("preserve_format", "None"));
+  for (const Value& own : copies)
+    expect_equal(extension_of<NotesFormats>(own.tensor_ref())->inner_tensor, transposed);
+  EXPECT_EQ(layout_of(copies[1].tensor_ref()), "blocked");
 }
 
 // What a function gives whose first result is multiplied by 1 + drift in the plain run only.

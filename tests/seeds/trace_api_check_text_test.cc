@@ -5,6 +5,8 @@
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
 #include "weft/autograd/function.h"
+#include "weft/base/diff.h"
+#include "weft/capture/inlining.h"
 #include "weft/dispatch/layers.h"
 
 namespace weft {
@@ -319,6 +321,23 @@ TEST(TraceApi, test_api_check_graph_comparison_is_canonical) {
   auto other_types = [](const Tensor& x) { return x * 2; };
   EXPECT_THAT(warnings_of([&] { trace(other_types, rand({3}), {.check_inputs = {rand({3}, kFloat64)}}); }),
               IsEmpty());
+  // A call that one run keeps and the other does not is no difference; what is called counts.
+  TracedFunction twice = trace([](const Tensor& x) { return x * 2; }, rand({3}), {.name = "twice"}),
+                 thrice = trace([](const Tensor& x) { return x * 3; }, rand({3}), {.name = "twice"});
+  auto keeps_once = [&, n = 0](const Tensor& x) mutable {
+    std::optional<NoInlineScope> keep;
+    if (++n == 1) keep.emplace();
+    return twice(twice(x)) + 1;
+  };
+  EXPECT_THAT(warnings_of([&] { trace(keeps_once, rand({3})); }), IsEmpty());
+  {
+    NoInlineScope keep;
+    EXPECT_THAT(warnings_of([&] { trace([&](const Tensor& x) { return twice(x); }, rand({3})); }), IsEmpty());
+    auto other_callee = [&, n = 0](const Tensor& x) mutable { return (++n == 2 ? thrice : twice)(x); };
+    WarningCapture suppressed;
+    EXPECT_ERROR_TYPE(TracingCheckError, trace(other_callee, rand({3})),
+                      "Graphs differed across invocations!");
+  }
   auto one_more = [n = 0](const Tensor& x) mutable { return ++n == 2 ? (x * 2).neg().neg() : x * 2; };
   EXPECT_ERROR_TYPE(TracingCheckError, trace(one_more, rand({3})), "Graphs differed across invocations!");
   auto other_number = [n = 0](const Tensor& x) mutable { return x * (++n == 2 ? 3 : 2); };

@@ -39,6 +39,20 @@ struct Drifting : autograd::Function<Drifting> {
   }
 };
 
+// The gradient of its parameter grows with every call, that of its argument does not.
+struct DriftingScale : autograd::Function<DriftingScale> {
+  static Tensor forward(autograd::FunctionContext&, const Tensor& x, const Tensor& by) { return x * by; }
+  static std::vector<Tensor> backward(autograd::FunctionContext&, const std::vector<Tensor>& grads) {
+    return {grads[0] * 2, grads[0].sum() * (factor += step)};
+  }
+  static inline double factor, step;
+};
+struct Scaled : nn::Module {
+  Tensor by = parameter("by", full({}, 2.0));
+  Tensor forward(const Tensor& x) { return DriftingScale::apply(x, by); }
+  WEFT_ARGS(x)
+};
+
 TEST(TraceApi, test_api_verify_ok) {
   Net net;
   CompiledFunction model = compile_by_trace(net);
@@ -47,8 +61,16 @@ TEST(TraceApi, test_api_verify_ok) {
   verify_compiled(model, x);
   EXPECT_EQ(model.hits(), 2);
   verify_compiled(compile_by_trace([](const Tensor& a, const Tensor& b) { return sigmoid(a * b); }),
-                  args({with_grad(randn({3})), with_grad(randn({3}))}));
+         args({with_grad(randn({3})), with_grad(randn({3}))}));
   verify_compiled(Drifting::with(1e-7, 1e-7), with_grad(ones({2})));
+  // Gradients of parameters count, whether an argument has one or not.
+  for (bool has_gradient : {true, false}) {
+    Tensor given = ones({2}).set_requires_grad(has_gradient);
+    DriftingScale::factor = 1, DriftingScale::step = 0;
+    verify_compiled(compile_by_trace(Scaled()), given);
+    DriftingScale::step = 1e-3;
+    EXPECT_USER_ERROR(verify_compiled(compile_by_trace(Scaled()), given), "JIT and real computation mismatch");
+  }
 }
 
 TEST(TraceApi, test_api_verify_uncompiled_error) {
@@ -114,22 +136,35 @@ struct Noisy : nn::Module {
   WEFT_ARGS(x)
 };
 
-TEST(TraceApi, test_api_verify_restores_rng_and_state) {
+// The state after verify is that of one run, and so are the random numbers.
+void expect_one_run(const Device& device, const std::vector<Device>& devices) {
   Noisy once, net;
+  once.to(device);
+  net.to(device);
   net.load_state_dict(once.state_dict());
-  Tensor x = with_grad(randn({3, 2, 4, 4}));
-  // The state after verify is that of one run, and so are the random numbers.
-  Tensor next;
+  Tensor x = with_grad(randn({3, 2, 4, 4}, std::nullopt, std::nullopt, device));
+  Tensor next, next_there;
   {
-    ForkRng restored = fork_rng();
+    ForkRng restored = fork_rng(devices);
     once(x);
     next = rand({5});
+    next_there = rand({5}, std::nullopt, std::nullopt, device);
   }
-  verify_compiled(compile_by_trace(net), x);
+  verify_compiled(compile_by_trace(net), x, devices);
   expect_equal(rand({5}), next);
+  expect_equal(testing::on_cpu(rand({5}, std::nullopt, std::nullopt, device)), testing::on_cpu(next_there));
   nn::NamedTensors wanted = once.state_dict(), got = net.state_dict();
   ASSERT_EQ(got.size(), wanted.size());
-  for (size_t i = 0; i < got.size(); ++i) expect_equal(got[i].second, wanted[i].second);
+  for (size_t i = 0; i < got.size(); ++i)
+    expect_equal(testing::on_cpu(got[i].second), testing::on_cpu(wanted[i].second));
+}
+
+TEST(TraceApi, test_api_verify_restores_rng_and_state) {
+  expect_one_run(kCpu, {});
+  expect_one_run(Device("sim:0"), {Device("sim:0")});
+  expect_one_run(Device("sim:1"), {Device("sim:0"), Device("sim:1")});
+  EXPECT_USER_ERROR(verify_compiled(compile_by_trace(Net()), with_grad(randn({2, 4})), {Device("meta")}),
+                    "meta has no data, and so no generator");
 }
 
 }  // namespace

@@ -132,12 +132,21 @@ TEST(TestTracer, test_input_flatten) {
 
 TEST(TestTracer, test_repeated_input) {
   Tensor x = randn({2, 2});
-  GraphModule ge =
-      check_trace([](const Tensor& a, const Tensor& b) { return a + b; }, {.reference = Value::list({x, x})});
-  // A module of its own besides: what upstream counts as the third.
+  GraphModule ge = check_trace([](const Tensor& a, const Tensor& b) { return a + b; },
+                               {.reference = Value::list({x, x}), .arg_names = "a, b"});
   EXPECT_EQ(ge.graph().placeholders().size(), 2u);
   Tensor y = randn({2, 2});
   expect_equal(ge(x, y), x + y);
+  // As a module it has a self, and repeated inputs stay apart.
+  TracedModule loaded = TracedModule::over(ge);
+  const ScriptGraph script = loaded.forward_method().script();
+  ASSERT_EQ(script.inputs().size(), 3u);
+  EXPECT_EQ(std::set(script.inputs().begin(), script.inputs().end()).size(), 3u);
+  std::vector<std::string> names;
+  for (const ScriptValue* input : script.inputs()) names.push_back(input->name);
+  EXPECT_THAT(names, ::testing::ElementsAre("self", "a", "b"));
+  EXPECT_TRUE(script.inputs()[0]->type.is(ScriptType::Kind::kClass));
+  expect_equal(loaded(x, y), x + y);
 }
 
 TEST(TestTracer, test_repeated_output) {
@@ -318,6 +327,11 @@ TEST(TestTracer, test_trace_tensor_factory) {
   run([] { return ones({2, 3}, kInt32); }, ones({2, 3}, kInt32), false);
   Tensor out = empty({0});
   run([out] { return ones_out(out, {2, 3}); }, ones({2, 3}), true);
+  for (const char* name : {"sim:0", "sim:1"}) {
+    const Device device(name);
+    run([device] { return ones({2, 3}, std::nullopt, std::nullopt, device); },
+        ones({2, 3}, std::nullopt, std::nullopt, device), true);
+  }
 }
 
 }  // namespace

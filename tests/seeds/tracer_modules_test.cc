@@ -127,6 +127,9 @@ TEST(TestTracer, test_traced_module_cuda) {
   EXPECT_TRUE(traced.find("submodule.0.weight").to_tensor().is_same(fresh));
   EXPECT_FALSE(testing::close(traced(x), before));
   EXPECT_ERROR(traced.set_attribute("submodule.0.weight", Tensor()), "not removed");
+  EXPECT_USER_ERROR(traced.delete_attribute("submodule.0.weight"),
+                    "cannot delete methods or parameters of a script module");
+  EXPECT_TRUE(traced.find("submodule.0.weight").to_tensor().is_same(fresh));
   EXPECT_ERROR(callable_in(traced.find("submodule.0"))->call(ValueList{x}),
                "Trace submodules cannot be called.");
 

@@ -4,6 +4,7 @@
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
 #include "weft/autograd/autograd.h"
+#include "weft/nn/functional.h"
 #include "weft/nn/layers.h"
 #include "weft/ops/indexing.h"
 
@@ -84,7 +85,10 @@ TEST(TestTracer, test_trace_topk) {
 
 struct Net : nn::Module {
   nn::Conv2d conv = child("conv", nn::Conv2d(1, 32, 3, {.padding = 1}));
-  Tensor forward(const Tensor& x) { return upsample_bilinear2d(conv(x), std::nullopt, false, {{3.0, 3.0}}); }
+  Tensor forward(const Tensor& x) {
+    return nn::functional::interpolate(conv(x),
+                                       {.scale_factor = {3}, .mode = "bilinear", .align_corners = false});
+  }
   WEFT_ARGS(x)
 };
 

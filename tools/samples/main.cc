@@ -20,7 +20,7 @@ struct Options {
   std::vector<std::string> folders;
   std::string only, names;
   std::vector<std::string> families;
-  bool verbose = false, no_vjp = false, list_missing = false, fail_missing = false, show_messages = false,
+  bool verbose = false, no_vjp = false, list_missing = false, allow_missing = false, show_messages = false,
        quiet = false, pending = false;
 };
 
@@ -103,7 +103,7 @@ class Report {
   void add(const std::string& overload, OverloadResult& result) {
     if (result.is_missing) {
       missing_.insert(overload);
-      if (options_.fail_missing) {
+      if (!options_.allow_missing) {
         std::swap(result.failed, result.skipped);
         result.reasons.clear();
         result.differences.push_back("the operator is not defined");
@@ -152,8 +152,8 @@ void describe(CLI::App& app, Options& options) {
   app.add_flag("--show-messages", options.show_messages,
                "what calls that must fail say, beside PyTorch's words");
   app.add_flag("--list-missing", options.list_missing, "the overloads that are not defined, at the end");
-  app.add_flag("--fail-missing", options.fail_missing,
-               "count rows of overloads that are not defined as failed");
+  app.add_flag("--allow-missing", options.allow_missing,
+               "count rows of overloads that are not defined as skipped, not as failed");
 }
 
 int run(const Options& options) {
@@ -171,7 +171,8 @@ int main(int count, char** arguments) {
   recorded::Options options;
   CLI::App app(
       "Runs recorded operator calls and compares every result with what is stored.\n"
-      "Exit codes: 0 all passed; 1 some failed; 2 usage; 3 a bad file.",
+      "Exit codes: 0 all passed; 1 some failed, or are of overloads that are not defined; 2 usage; 3 a bad "
+      "file.",
       "weft-samples");
   recorded::describe(app, options);
   try {

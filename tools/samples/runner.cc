@@ -7,6 +7,7 @@
 #include <set>
 
 #include "samples/compare.h"
+#include "samples/finite_differences.h"
 #include "samples/properties.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
@@ -90,7 +91,7 @@ class SampleRun {
     switch (uniqueness_of(row_, name)) {
       case Uniqueness::kUnique:
         leave_out_nan_inputs(row_, false, arguments_, ours, stored);
-        return found_.compare_values(what, ours, stored, noise);
+        return found_.compare_values(what, ours, stored, noise, [&] { return exact_result(name); });
       case Uniqueness::kAmongEquals:
         return compare_choices(found_, what, name, row_, arguments_, ours, stored);
       case Uniqueness::kAnyOrder:
@@ -99,6 +100,31 @@ class SampleRun {
       case Uniqueness::kAnyValue:
         return;
     }
+  }
+
+  // The same in double precision; nothing where the call has no such form.
+  std::optional<Elements> exact_result(const std::string& number) const {
+    try {
+      std::vector<Value> results = wide_results(op_, make_arguments(op_, row_, file_.tensors()));
+      const auto i = static_cast<size_t>(std::atoi(number.c_str()));
+      if (i < results.size() && results[i].is_tensor()) return elements_of(results[i].tensor_ref());
+    } catch (const Error&) {
+    }
+    return std::nullopt;
+  }
+  std::optional<Elements> exact_gradient(const std::string& name) const {
+    try {
+      const Arguments arguments = make_arguments(op_, row_, file_.tensors());
+      std::vector<Tensor> grads = wide_gradients(op_, arguments, indices_of_cotangents());
+      size_t at = 0;
+      for (const auto& [own, tensor] : arguments.tensors) {
+        if (!is_differentiable(tensor.dtype())) continue;
+        if (own == name && at < grads.size() && grads[at].defined()) return elements_of(grads[at]);
+        ++at;
+      }
+    } catch (const Error&) {
+    }
+    return std::nullopt;
   }
 
   void compare_aliasing(const std::string& what, const Tensor& got, const Json& entry) {
@@ -173,16 +199,21 @@ class SampleRun {
     }
   }
 
-  // PyTorch has no derivative here. weft may have one; what it must not do is break.
+  // PyTorch refuses to differentiate here. weft refuses too, or has gradients that finite differences
+  // confirm.
   void check_missing_gradient() {
     arguments_ = make_arguments(op_, row_, file_.tensors());
     try {
       gradients();
-    } catch (const InternalError&) {
-      throw;
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::kInternal) throw;
+      return;
     }
     found_ = {};
+    if (op_.has(Traits::kRandom)) return;  // the numbers do not follow from the arguments
+    arguments_ = make_arguments(op_, row_, file_.tensors());
+    if (auto mismatch = finite_difference_mismatch(op_, arguments_, indices_of_cotangents()))
+      found_.add(fmt::format("vjp: {}; PyTorch says: {}", *mismatch, json_.at("vjp_error").as_string()));
   }
 
   // For every float or complex tensor argument, in order.
@@ -210,20 +241,6 @@ class SampleRun {
     return indices;
   }
 
-  static Tensor cotangent_for(const Tensor& result) {
-    Tensor cotangent = allocate_contiguous(result.sizes(), result.dtype());
-    visit_dtype(result.dtype(), [&]<typename T>() {
-      T* data = cotangent.data<T>();
-      for (int64_t i = 0; i < cotangent.plain_numel(); ++i) {
-        double re = static_cast<double>((7 * i + 3) % 11 - 5) / 4,
-               im = static_cast<double>((5 * i + 1) % 7 - 3) / 4;
-        if constexpr (dtype_of<T> >= DType::kComplex64) data[i] = T(Complex<double>(re, im));
-        else data[i] = T(static_cast<float>(re));
-      }
-    });
-    return cotangent;
-  }
-
   void compare_gradient(const std::string& name, const Tensor& got, const Json& entry) {
     std::string what = "vjp " + name;
     if (entry.is_null()) {
@@ -240,7 +257,7 @@ class SampleRun {
     switch (gradient_uniqueness_of(row_, name)) {
       case Uniqueness::kUnique:
         leave_out_nan_inputs(row_, true, arguments_, ours, stored);
-        return found_.compare_values(what, ours, stored, distance);
+        return found_.compare_values(what, ours, stored, distance, [&] { return exact_gradient(name); });
       case Uniqueness::kAmongEquals:
         return compare_lane_sums(found_, what, row_, ours, stored, distance);
       case Uniqueness::kAnyOrder:
@@ -280,12 +297,16 @@ RowResult run_sample(const Operator& op, const SampleFile& file, const Row& row,
 RowResult run_bad_call(const Operator& op, const SampleFile& file, const Row& row) {
   GradModeScope no_grad(false);
   RowResult result;
+  std::optional<Arguments> arguments;
   try {
-    Arguments arguments = make_arguments(op, row, file.tensors());
-    call(op, arguments.values);
-  } catch (const InternalError& error) {
-    return failed(fmt::format("internal error: {}", error.what()));
+    arguments = make_arguments(op, row, file.tensors());
+  } catch (const std::exception& error) {
+    return failed(fmt::format("the arguments cannot be made: {}", error.what()));
+  }
+  try {
+    call(op, arguments->values);
   } catch (const Error& error) {
+    if (std::optional<std::string> wrong = wrong_kind(error)) return failed(*wrong);
     result.message = error.message();
     return result;
   } catch (const std::exception& error) {
@@ -295,6 +316,18 @@ RowResult run_bad_call(const Operator& op, const SampleFile& file, const Row& ro
 }
 
 }  // namespace
+
+std::optional<std::string> wrong_kind(const Error& error) {
+  switch (error.kind()) {
+    case ErrorKind::kUser:
+      return std::nullopt;
+    case ErrorKind::kUnsupported:
+      return fmt::format("unsupported, expected a mistake of the caller: {}", error.what());
+    case ErrorKind::kInternal:
+      return fmt::format("internal error: {}", error.what());
+  }
+  return std::nullopt;
+}
 
 RowResult run_row(const SampleFile& file, const Row& row, const RunOptions& options) {
   if (row.overload.empty())

@@ -2,10 +2,12 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "samples/sample_file.h"
+#include "weft/base/error.h"
 
 // Runs recorded calls and compares all that is stored of them: values, types, geometry, aliasing, writes,
 // gradients, and whether a bad call fails.
@@ -25,6 +27,9 @@ struct RowResult {
 struct RunOptions {
   bool vjp = true;
 };
+
+// What is wrong with an error as the answer to a bad call; nothing where it is the caller's mistake.
+std::optional<std::string> wrong_kind(const Error& error);
 
 RowResult run_row(const SampleFile& file, const Row& row, const RunOptions& options = {});
 

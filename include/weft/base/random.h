@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <mutex>
 #include <utility>
+#include <vector>
 
+#include "weft/base/device.h"
 #include "weft/base/ref.h"
 
 namespace weft {
@@ -137,6 +139,8 @@ class Generator {
 
 // The generator that random operators use when they are given none.
 Generator& default_generator();
+// The same for operators on a device: all devices draw from one generator.
+Generator& default_generator(const Device& device);
 // Seeds the default generator.
 void manual_seed(uint64_t seed);
 
@@ -163,19 +167,25 @@ RandomStream reserve_random(uint64_t blocks);
 // Where the next such operator will begin.
 RandomStream next_random();
 
-// Puts a generator back, at the end of the scope, to where it was at its start.
+// Puts generators back, at the end of the scope, to where they were at its start.
 class [[nodiscard]] ForkRng {
  public:
-  explicit ForkRng(Generator generator) : generator_(std::move(generator)), saved_(generator_.state()) {}
-  ~ForkRng() { generator_.set_state(saved_); }
+  explicit ForkRng(const Generator& generator) : ForkRng(std::vector{generator}) {}
+  explicit ForkRng(const std::vector<Generator>& generators) {
+    for (const Generator& generator : generators) saved_.emplace_back(generator, generator.state());
+  }
+  ~ForkRng() {
+    for (auto& [generator, state] : saved_) generator.set_state(state);
+  }
   ForkRng(const ForkRng&) = delete;
   ForkRng& operator=(const ForkRng&) = delete;
 
  private:
-  Generator generator_;
-  GeneratorState saved_;
+  std::vector<std::pair<Generator, GeneratorState>> saved_;
 };
 //   auto scope = fork_rng();  // what is drawn here leaves the default generator as it was
 inline ForkRng fork_rng() { return ForkRng(default_generator()); }
+// The same for the CPU and these devices.
+ForkRng fork_rng(const std::vector<Device>& devices);
 
 }  // namespace weft

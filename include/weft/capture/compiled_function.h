@@ -43,26 +43,28 @@ CompiledFunction compile_by_trace(F f) {
 
 namespace detail {
 // An empty `loss` is the sum of the only output.
-void verify_replay(const CompiledFunction& model, const Value& args, const ValueFunction& loss);
+void verify_replay(const CompiledFunction& model, const Value& args, const ValueFunction& loss,
+                   const std::vector<Device>& devices);
 }  // namespace detail
 
 // Runs the model traced anew and then from its trace, forward and backward to the arguments and parameters
 // that require a gradient, from the same state and the same random numbers; an error where outputs or
 // gradients differ by more than 1e-6. Arguments: a tuple, or the only one. The loss gets the outputs one by
-// one. A module's state is that of before the first run again when the second begins.
+// one. A module's state is that of before the first run again when the second begins, and so are the random
+// numbers of the CPU and of the given devices.
 template <typename F>
-void verify_compiled(const F& model, const Value& args) {
-  if constexpr (std::is_same_v<F, CompiledFunction>) detail::verify_replay(model, args, {});
+void verify_compiled(const F& model, const Value& args, const std::vector<Device>& devices = {}) {
+  if constexpr (std::is_same_v<F, CompiledFunction>) detail::verify_replay(model, args, {}, devices);
   else
     fail(
         "Cannot verify an uncompiled module.  Add @torch.jit.compile to compile it: in C++, "
         "verify_compiled(compile_by_trace(model), args)");
 }
 template <typename F, typename Loss>
-void verify_compiled(const F& model, const Value& args, Loss loss) {
+void verify_compiled(const F& model, const Value& args, Loss loss, const std::vector<Device>& devices = {}) {
   if constexpr (std::is_same_v<F, CompiledFunction>)
-    detail::verify_replay(model, args, as_value_function(std::move(loss)));
-  else verify_compiled(model, args);
+    detail::verify_replay(model, args, as_value_function(std::move(loss)), devices);
+  else verify_compiled(model, args, devices);
 }
 
 }  // namespace weft

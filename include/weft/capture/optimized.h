@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "weft/graph/script_view.h"
-
 namespace weft {
 
 // While one lives, calls of traced functions and modules on this thread run optimised forms of their graphs,
@@ -24,9 +22,5 @@ class OptimizedExecution {
   static constinit thread_local bool is_on_;
   bool saved_;
 };
-
-// How the script view shows an optimised graph: one constant for all equal ones, numbers instead of tensors
-// of one number, and of tensors only that they are tensors.
-ScriptOptions optimized_script_options();
 
 }  // namespace weft

@@ -59,8 +59,12 @@ bool is_tracing();
 void set_tracing_enabled(bool enabled);
 bool is_tracing_enabled();
 
-// Gives the value a name in the graph that is being traced, if any.
+// Gives the value a name in the graph that is being traced, if any. Others have numbers. "self" is the module
+// that is traced, and no name for a value.
 Tensor named(std::string_view name, const Tensor& value);
+// The name that the program gave the value in the graph that is being traced, or the argument's; empty where
+// it has none, and for tensors that no trace knows.
+std::string value_name(const Tensor& value);
 // A tensor of one integer as a size, which a trace records.
 SymInt as_size(const Tensor& value);
 

@@ -4,8 +4,8 @@
 
 namespace weft {
 
-// Copies of all tensors of a tree: detached, with the same strides, requires_grad and gradient. None stays;
-// an error for anything else.
+// Copies of all tensors of a tree: detached, with the same strides, requires_grad and gradient. A tensor of
+// an opaque layout is copied as its kind copies by default. None stays; an error for anything else.
 Value clone_inputs(const Value& inputs);
 
 // Parameters and persistent buffers by name, each tensor once, under the first of its names: themselves, or

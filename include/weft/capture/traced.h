@@ -1,5 +1,6 @@
 #pragma once
 
+#include "weft/capture/compilation_unit.h"
 #include "weft/graph/graph_module.h"
 #include "weft/graph/script_view.h"
 
@@ -36,6 +37,8 @@ class TracedFunction {
   // they are, but for a `self_type` or name that is not given.
   std::string graph_text(ScriptOptions options = {.inline_calls = false}) const;
   std::string code(ScriptOptions options = {.inline_calls = false}) const;
+  // The lines of that text.
+  ScriptGraph script(ScriptOptions options = {.inline_calls = false}) const;
   ValueFunction function() const { return is_recorded() ? module_.function() : original_; }
   // False while tracing is switched off: then the graph is empty.
   bool is_recorded() const noexcept { return !untraced_names_; }
@@ -59,6 +62,10 @@ class TracedFunction {
 // more. Copies are handles.
 class TracedModule : public nn::Module {
  public:
+  // The graph, such as one out of a file, as the forward of a module whose type is in the unit: its inputs
+  // are `self` and those of the graph, also where what was saved is a function.
+  static TracedModule over(const GraphModule& forward,
+                           const CompilationUnit& unit = CompilationUnit::process_wide());
   // Without methods yet: `trace` adds them.
   explicit TracedModule(const nn::Module& original);
   // A handle to the same module; while a deep copy is made, to its copy.

@@ -16,7 +16,7 @@ class Var {
  public:
   Var() = default;
   template <typename T>
-    requires(!std::same_as<std::decay_t<T>, Var> && detail::ConvertsToValue<T>)
+    requires(!std::is_array_v<T> && !std::same_as<std::decay_t<T>, Var> && detail::ConvertsToValue<T>)
   Var(const T& value) : value_(wrap(to_value(value))) {}  // NOLINT(google-explicit-constructor)
   Var(const char* text) : value_(text) {}                 // NOLINT(google-explicit-constructor)
   // A Value as it is; a node of the graph that is being traced stands for what it will give.

@@ -45,7 +45,7 @@ class Operator {
   // Operators that are known by their names to belong to this one.
   enum class Relative : uint8_t {
     kFunctional,          // of an in-place or out= form
-    kForTensors,          // the overload "Tensor"
+    kForTensors,          // the overload "Tensor", or that without a name
     kForNumbers,          // the overload "Scalar"
     kWithWrittenResults,  // "..._functional": gives what this one writes, after what this one gives
   };

@@ -140,6 +140,11 @@ class Graph {
   const SymInt& random_advance() const noexcept { return random_advance_; }
   void set_random_advance(SymInt advance) { random_advance_ = std::move(advance); }
 
+  // Whether equal constants among the arguments are one value to the script view, and numbers for tensors
+  // stay numbers: optimised forms are written so.
+  bool pools_constants() const noexcept { return pools_constants_; }
+  void set_pools_constants(bool pools) noexcept { pools_constants_ = pools; }
+
   // What a path of a get_attr node leads to in the module that owns the graph; nothing while nobody does, and
   // where it leads nowhere.
   std::optional<Value> attribute(std::string_view path) const;
@@ -176,6 +181,7 @@ class Graph {
   Node* insert_before_ = nullptr;  // null: at the end
   size_t size_ = 0;
   mutable bool numbered_ = false;
+  bool pools_constants_ = false;
   uint64_t version_ = 0;
   Names names_;
   Arena arena_;  // of the nodes

@@ -111,7 +111,7 @@ struct ScriptOptions {
   // Whether lines end with " # " and the source location.
   bool sources = false;
   // Constants that are equal are one, at the beginning; numbers stay numbers where operators take tensors,
-  // and lists of constants are constants.
+  // and lists of constants are constants. So it is for a graph that says so itself (`pools_constants`).
   bool pool_constants = false;
   // The type of the module that was captured, "__torch__.Net". Empty for functions: what they read from
   // outside are constants.

@@ -25,14 +25,14 @@ class AnyFunction {
     requires(!std::same_as<std::remove_cvref_t<F>, AnyFunction>)
   AnyFunction(F f) {  // NOLINT(google-explicit-constructor)
     if constexpr (std::is_invocable_r_v<Value, const F&, Args>) {
-      boxed_ = Rule<Value(Args)>::keeping(std::move(f));
+      boxed_ = std::move(f);
     } else {
       adapt(std::function(std::move(f)));
     }
   }
 
   explicit operator bool() const { return static_cast<bool>(boxed_); }
-  const Rule<Value(Args)>& boxed() const { return boxed_; }
+  const std::function<Value(Args)>& boxed() const { return boxed_; }
   // How many arguments it takes; -1 for any number.
   int arity() const { return arity_; }
 
@@ -40,7 +40,7 @@ class AnyFunction {
   template <typename R, typename... A>
   void adapt(std::function<R(A...)> f) {
     arity_ = sizeof...(A);
-    boxed_ = Rule<Value(Args)>::keeping([f = std::move(f)](Args args) -> Value {
+    boxed_ = [f = std::move(f)](Args args) -> Value {
       return [&]<size_t... i>(std::index_sequence<i...>) -> Value {
         std::tuple<boxing::Unboxed<std::remove_cvref_t<A>>...> unboxed(args[i]...);
         if constexpr (std::is_void_v<R>) {
@@ -50,10 +50,10 @@ class AnyFunction {
           return boxing::box(f(std::get<i>(unboxed).get()...));
         }
       }(std::index_sequence_for<A...>{});
-    });
+    };
   }
 
-  Rule<Value(Args)> boxed_;
+  std::function<Value(Args)> boxed_;
   int arity_ = -1;
 };
 

@@ -14,4 +14,8 @@ bool merge_attribute_reads(GraphModule& module);
 // elsewhere: nodes for which `is_kept` is true are left alone.
 bool merge_common_subexpressions(GraphModule& module, FunctionRef<bool(const Node&)> is_kept);
 
+// Equal constants become one value of the script view, and numbers for tensors numbers (`pools_constants`).
+// Whether the graph has constants, and did not say so yet.
+bool pool_constants(GraphModule& module);
+
 }  // namespace weft

@@ -332,7 +332,9 @@ void ScriptLowering::look_up(const Node& node, const Lowered& lowered, const std
 
 // --- the view --------------------------------------------------------------------------------------------
 
-ScriptGraph script_view(const Graph& graph, const ScriptOptions& options) {
+ScriptGraph script_view(const Graph& graph, const ScriptOptions& given) {
+  ScriptOptions options = given;
+  options.pool_constants |= graph.pools_constants();
   ScriptProgram program = ScriptLowering(graph, options).run();
   return options.inline_calls ? ScriptCalls::inlined(std::move(program), options)
                               : ScriptCalls::separate(std::move(program), options);

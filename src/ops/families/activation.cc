@@ -33,7 +33,8 @@ PointwiseCall gelu_lower(const Tensor& self, std::string_view approximate) {
   return {uses_tanh(approximate) ? cpu::kGeluTanh : cpu::kGelu, self.dtype(), {0}};
 }
 TensorSpec gelu_backward_meta(const Tensor& grad, const Tensor& self, std::string_view approximate) {
-  uses_tanh(approximate);
+  require_supported(uses_tanh(approximate) ? cpu::kGeluTanhBackward : cpu::kGeluBackward,
+                    common_type(grad, self));
   return pointwise_spec({&grad, &self}, common_type(grad, self));
 }
 PointwiseCall gelu_backward_lower(const Tensor& grad, const Tensor& self, std::string_view approximate) {

@@ -156,8 +156,11 @@ namespace {
 Tensor reversed_sub(const Tensor& self, const Tensor& other, const Scalar& alpha) {
   return sub(other, self, alpha);
 }
-Tensor reversed_sub_scalar(const Tensor& self, const Scalar& other, const Scalar& alpha) {
-  return sub(wrapped_number(other), self, alpha);
+// The number minus the tensor: the operands of sub, swapped.
+PointwiseCall reversed_lower(const Tensor& self, const Scalar& other, const Scalar& alpha) {
+  PointwiseCall call = Sub::lower(self, other, alpha);
+  call.inputs = {1, 0};
+  return call;
 }
 }  // namespace
 
@@ -175,7 +178,15 @@ WEFT_OPERATOR(rsub_scalar) = {
     .out =
         "aten::rsub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kPointwise,
-    .composite = composite_exact<&reversed_sub_scalar>(),
+    .meta = function<&Sub::scalar_meta>(),
+    .kernel = lowered_exact<&Sub::scalar_meta, &reversed_lower>(),
+    .lower = lowering<&reversed_lower>(),
+    .vjp = {.rule =
+                [](const Vjp& v) {
+                  Scalar alpha = conj_of(v.arg<Scalar>(2));
+                  return Grads{alpha.equals_number(1) ? -v.grad() : -v.grad() * alpha};
+                }},
+    .batch = pointwise_batch,
     .samples = scalar_samples,
 };
 
@@ -222,7 +233,7 @@ WEFT_OPERATOR(div_tensor) = {
             .rule =
                 [](const Vjp& v) {
                   Tensor other = conj_of(v.input(1));
-                  Tensor self_grad = v.grad() / other;
+                  Tensor self_grad = v.wants(0) ? v.grad() / other : Tensor();
                   // d(a/b)/db = -(a/b)/b; the quotient again, since it is not saved.
                   Tensor other_grad =
                       v.wants(1) ? -v.grad() * conj_of((v.input(0) / v.input(1)) / v.input(1)) : Tensor();

@@ -325,6 +325,7 @@ Tensor batch_norm_composite(const Tensor& input, const Tensor& weight, const Ten
 }
 
 Grads batch_norm_vjp(const Vjp& v) {
+  refuse_gradients(v, "native_batch_norm", {{3, "running_mean"}, {4, "running_var"}});
   auto maybe = [&](int i) { return v.has(i) ? v.input(i) : Tensor(); };
   Mask mask{v.wants(0), v.has(1) && v.wants(1), v.has(2) && v.wants(2)};
   // In training the batch has its own statistics, and the running ones may have been written since.
@@ -334,8 +335,11 @@ Grads batch_norm_vjp(const Vjp& v) {
       v.grad(0), v.input(0), maybe(1), mean, var, v.output(1), v.output(2), training, v.arg<double>(7), mask);
   return {input, weight, bias, Tensor(), Tensor()};
 }
-// Differentiates the formula itself: its parts are operators.
+// Differentiates the formula itself: its parts are operators. In training the statistics are functions of the
+// input.
 Grads batch_norm_backward_vjp(const Vjp& v) {
+  refuse_gradients(v, "native_batch_norm_backward",
+                   {{3, "running_mean"}, {4, "running_var"}, {5, "save_mean"}, {6, "save_invstd"}});
   bool train = v.arg<bool>(7);
   Tensor grad = v.input(0), input = v.input(1), weight = v.has(2) ? v.input(2) : Tensor();
   Tensor running_mean = v.has(3) ? v.input(3) : Tensor(), running_var = v.has(4) ? v.input(4) : Tensor();

@@ -76,21 +76,44 @@ void cat_into(TensorSpan tensors, int64_t dim, const Tensor& out) {
   }
 }
 
-Tensor stack_composite(TensorSpan tensors, int64_t dim) {
+// The tensors with a dim of one element to be joined along.
+std::vector<Tensor> stack_parts(TensorSpan tensors, int64_t dim) {
   require(!tensors.empty(), "stack expects a non-empty TensorList");
   std::vector<Tensor> parts;
-  int64_t d = normalize_dim(dim, tensors[0].dim() + 1);
+  auto d = static_cast<size_t>(normalize_dim(dim, tensors[0].dim() + 1));
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!same_sizes(tensors[i].sizes(), tensors[0].sizes()))
+    const Tensor& tensor = tensors[i];
+    if (!same_sizes(tensor.sizes(), tensors[0].sizes()))
       fail("stack expects each tensor to be equal size, but got {} at entry 0 and {} at entry {}",
-           describe_sizes(tensors[0].sizes()), describe_sizes(tensors[i].sizes()), i);
-    parts.push_back(unsqueeze(tensors[i], d));
+           describe_sizes(tensors[0].sizes()), describe_sizes(tensor.sizes()), i);
+    SymInts sizes(tensor.sizes()), strides(tensor.strides());
+    SymInt stride = d < sizes.size() ? sizes[d] * strides[d] : SymInt(1);
+    sizes.insert(d, 1);
+    strides.insert(d, stride);
+    parts.push_back(alias_with(tensor, sizes, strides, tensor.storage_offset()));
   }
-  return cat(parts, d);
+  return parts;
+}
+TensorSpec stack_meta(TensorSpan tensors, int64_t dim) {
+  const std::vector<Tensor> parts = stack_parts(tensors, dim);
+  return cat_meta(parts, normalize_dim(dim, tensors[0].dim() + 1));
+}
+void stack_into(TensorSpan tensors, int64_t dim, const Tensor& out) {
+  cat_into(stack_parts(tensors, dim), normalize_dim(dim, tensors[0].dim() + 1), out);
+}
+Grads stack_vjp(const Vjp& v) {
+  const int64_t dim = normalize_dim(v.arg<int64_t>(1), v.grad().dim());
+  std::vector<Tensor> grads;
+  for (int i = 0; i < v.count(0); ++i) {
+    Tensor grad = v.wants(0, i) ? select(v.grad(), dim, i) : Tensor();
+    if (grad.defined() && grad.is_complex() && !is_complex(v.shape(0, i).dtype)) grad = real(grad);
+    grads.push_back(grad);
+  }
+  return {Grad(std::move(grads))};
 }
 
 Grads cat_vjp(const Vjp& v) {
-  int64_t dim = v.arg<int64_t>(1);
+  const int64_t dim = normalize_dim(v.arg<int64_t>(1), v.grad().dim());
   std::vector<Tensor> grads;
   SymInt position = 0;
   for (int i = 0; i < v.count(0); ++i) {
@@ -128,6 +151,17 @@ Batched cat_batch(const Batch& call) {
           {0}};
 }
 
+Batched stack_batch(const Batch& call) {
+  ValueList parts;
+  const auto& dims = call.batch_dims(0);
+  for (size_t i = 0; i < dims.size(); ++i)
+    parts.push_back(with_batch_first(call.args()[0].elements()[i].to_tensor(), dims[i], call.batch_size()));
+  int64_t rank = parts[0].to_tensor().dim();
+  return {weft::call(call.op(),
+                     std::vector<Value>{Value::list(parts), normalize_dim(call.arg<int64_t>(1), rank) + 1}),
+          {0}};
+}
+
 }  // namespace
 
 WEFT_OPERATOR(cat) = {
@@ -150,7 +184,11 @@ WEFT_OPERATOR(cat) = {
 WEFT_OPERATOR(stack) = {
     .schema = "aten::stack(Tensor[] tensors, int dim=0) -> Tensor",
     .out = "aten::stack.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite<&stack_composite>(),
+    .traits = Traits::kLinear,
+    .meta = function<&stack_meta>(),
+    .kernel = structured_apart<&stack_meta, &stack_into, OutType::kConverted>(),
+    .vjp = {.saves = sizes(0), .rule = stack_vjp},
+    .batch = stack_batch,
     .samples =
         [] {
           return Samples{{"front", {Value::list({f64({2, 3}), f64({2, 3})})}},

@@ -135,7 +135,8 @@ Tensor to_other(const Tensor& self, const Tensor& other, bool wait, bool copy, F
 }
 
 Tensor type_as_composite(const Tensor& self, const Tensor& other) {
-  return to_full(self, other.dtype(), other.device(), false, false, std::nullopt);
+  if (is_already(self, other.dtype(), other.device(), std::nullopt)) return self;
+  return _to_copy(self, other.dtype(), Layout::kStrided, other.device());
 }
 
 // --- fill, zero ------------------------------------------------------------------------------------------

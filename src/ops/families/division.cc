@@ -133,7 +133,7 @@ WEFT_OPERATOR(div_scalar_mode) = {
     .out =
         "aten::div.Scalar_mode_out(Tensor self, Scalar other, *, str? rounding_mode, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kPointwise | Traits::kNumberOverload,
     .meta = function<&div_scalar_mode_meta>(),
     .kernel = lowered_exact<&div_scalar_mode_meta, &div_mode_lower<Scalar>>(),
     .lower = lowering<&div_mode_lower<Scalar>>(),
@@ -159,7 +159,7 @@ WEFT_OPERATOR(floor_divide_scalar) = {
     .schema = "aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
     .inplace = "aten::floor_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
     .out = "aten::floor_divide.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kNotDifferentiable,
+    .traits = Traits::kPointwise | Traits::kNotDifferentiable | Traits::kNumberOverload,
     .meta = BinaryScalar<cpu::kDivFloor>::meta_function(),
     .kernel = BinaryScalar<cpu::kDivFloor>::exact_kernels(),
     .lower = BinaryScalar<cpu::kDivFloor>::lower_rule(),

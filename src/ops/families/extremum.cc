@@ -167,11 +167,16 @@ void sort_into(const Tensor& self, MaybeBool, int64_t dim, bool descending, cons
     });
   });
 }
-Grads sort_vjp(const Vjp& v) {
-  return {value_selecting_reduction_backward(v.grad(0), v.arg<int64_t>(2), v.output(1), v.sizes(0), true)};
+std::tuple<TensorSpec, TensorSpec> unstable_sort_meta(const Tensor& self, int64_t dim, bool descending) {
+  return sort_meta(self, false, dim, descending);
 }
-std::tuple<Tensor, Tensor> sort_composite(const Tensor& self, int64_t dim, bool descending) {
-  return sort(self, MaybeBool(false), dim, descending);
+void unstable_sort_into(const Tensor& self, int64_t dim, bool descending, const Tensor& values,
+                        const Tensor& indices) {
+  sort_into(self, false, dim, descending, values, indices);
+}
+template <int dim>
+Grads sort_vjp_along(const Vjp& v) {
+  return {value_selecting_reduction_backward(v.grad(0), v.arg<int64_t>(dim), v.output(1), v.sizes(0), true)};
 }
 
 Samples position_samples() {
@@ -315,7 +320,7 @@ WEFT_OPERATOR(sort_stable) = {
         "Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
     .meta = function<&sort_meta>(),
     .kernel = structured_exact<&sort_meta, &sort_into>(),
-    .vjp = {.saves = outputs(1) | sizes(0), .rule = sort_vjp, .differentiable_results = 1},
+    .vjp = {.saves = outputs(1) | sizes(0), .rule = sort_vjp_along<2>, .differentiable_results = 1},
     .batch = dim_batch<2>,
     .samples =
         [] {
@@ -331,7 +336,10 @@ WEFT_OPERATOR(sort) = {
     .out =
         "aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) "
         "indices) -> (Tensor(a!) values, Tensor(b!) indices)",
-    .composite = composite_exact<&sort_composite>(),
+    .meta = function<&unstable_sort_meta>(),
+    .kernel = structured_exact<&unstable_sort_meta, &unstable_sort_into>(),
+    .vjp = {.saves = outputs(1) | sizes(0), .rule = sort_vjp_along<1>, .differentiable_results = 1},
+    .batch = dim_batch<1>,
     .samples = [] { return Samples{{"last", {f64({3, 5})}}, {"descending", {f64({4, 3}), 0, true}}}; },
 };
 

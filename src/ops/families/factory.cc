@@ -206,7 +206,7 @@ struct ConstantOut {
     return filled_like(like_as(self, format, out), value, out);
   }
   static const Tensor& beside(const Tensor&, SymIntSpan size, const Tensor& out) {
-    return weft::full_out(out, size, value);
+    return sized(size, out);
   }
 };
 const Tensor& scalar_tensor_out_kernel(const Scalar& s, const Tensor& out) {
@@ -215,8 +215,8 @@ const Tensor& scalar_tensor_out_kernel(const Scalar& s, const Tensor& out) {
 const Tensor& new_empty_out_composite(const Tensor&, SymIntSpan size, const Tensor& out) {
   return empty_out(out, size);
 }
-const Tensor& new_full_out_composite(const Tensor&, SymIntSpan size, const Scalar& value, const Tensor& out) {
-  return weft::full_out(out, size, value);
+const Tensor& new_full_out_kernel(const Tensor&, SymIntSpan size, const Scalar& value, const Tensor& out) {
+  return full_out_kernel(size, value, out);
 }
 const Tensor& new_empty_strided_out_composite(const Tensor&, SymIntSpan size, SymIntSpan stride,
                                               const Tensor& out) {
@@ -229,18 +229,26 @@ Tensor new_empty_composite(const Tensor& self, SymIntSpan size, Type dtype, std:
                            std::optional<Device> device, Pin pin) {
   return empty(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
 }
-Tensor new_zeros_composite(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout,
-                           std::optional<Device> device, Pin pin) {
-  return zeros(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
+TensorSpec new_full_meta(const Tensor& self, SymIntSpan size, const Scalar& value, Type dtype,
+                         std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  return full_meta(size, value, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
 }
-Tensor new_ones_composite(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout,
-                          std::optional<Device> device, Pin pin) {
-  return ones(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
+Tensor new_full_kernel(const Tensor& self, SymIntSpan size, const Scalar& value, Type dtype,
+                       std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  return full_kernel(size, value, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
 }
-Tensor new_full_composite(const Tensor& self, SymIntSpan size, const Scalar& value, Type dtype,
-                          std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
-  return full(size, value, dtype.value_or(self.dtype()), layout, device.value_or(self.device()), pin);
-}
+template <int value>
+struct NewConstant {
+  static TensorSpec meta(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout,
+                         std::optional<Device> device, Pin pin) {
+    return new_full_meta(self, size, value, dtype, layout, device, pin);
+  }
+  static Tensor kernel(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout,
+                       std::optional<Device> device, Pin pin) {
+    return Constant<value>::kernel(size, dtype.value_or(self.dtype()), layout,
+                                   device.value_or(self.device()), pin);
+  }
+};
 Tensor new_empty_strided_composite(const Tensor& self, SymIntSpan size, SymIntSpan stride, Type dtype,
                                    std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
   return empty_strided(size, stride, dtype.value_or(self.dtype()), layout, device.value_or(self.device()),
@@ -251,6 +259,16 @@ Tensor new_empty_strided_composite(const Tensor& self, SymIntSpan size, SymIntSp
 Batched like_batch(const Batch& call) {
   std::vector<Value> args(call.args().begin(), call.args().end());
   args[0] = batch_first(call.tensor(0), call.batch_dim(0));
+  return {weft::call(call.op(), args), {0}};
+}
+
+// The sizes are those of one example.
+Batched new_batch(const Batch& call) {
+  std::vector<Value> args(call.args().begin(), call.args().end());
+  ValueList sizes = args[1].elements();
+  sizes.insert(sizes.begin(), Value(call.batch_size()));
+  args[0] = batch_first(call.tensor(0), call.batch_dim(0));
+  args[1] = Value::list(std::move(sizes));
   return {weft::call(call.op(), args), {0}};
 }
 
@@ -428,7 +446,11 @@ WEFT_OPERATOR(new_zeros) = {
         "aten::new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
         "device=None, bool? pin_memory=None) -> Tensor",
     .out = "aten::new_zeros.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = {.functional = function<&new_zeros_composite>(), .out = function<&ConstantOut<0>::beside>()},
+    .traits = Traits::kNotDifferentiable,
+    .meta = function<&NewConstant<0>::meta>(),
+    .kernel = {.functional = function<&NewConstant<0>::kernel>(),
+               .out = function<&ConstantOut<0>::beside>()},
+    .batch = new_batch,
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2})}}}; },
 };
 
@@ -437,7 +459,11 @@ WEFT_OPERATOR(new_ones) = {
         "aten::new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
         "device=None, bool? pin_memory=None) -> Tensor",
     .out = "aten::new_ones.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = {.functional = function<&new_ones_composite>(), .out = function<&ConstantOut<1>::beside>()},
+    .traits = Traits::kNotDifferentiable,
+    .meta = function<&NewConstant<1>::meta>(),
+    .kernel = {.functional = function<&NewConstant<1>::kernel>(),
+               .out = function<&ConstantOut<1>::beside>()},
+    .batch = new_batch,
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2})}}}; },
 };
 
@@ -447,7 +473,10 @@ WEFT_OPERATOR(new_full) = {
         "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
     .out =
         "aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = {.functional = function<&new_full_composite>(), .out = function<&new_full_out_composite>()},
+    .traits = Traits::kNotDifferentiable,
+    .meta = function<&new_full_meta>(),
+    .kernel = {.functional = function<&new_full_kernel>(), .out = function<&new_full_out_kernel>()},
+    .batch = new_batch,
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2}), 7}}}; },
 };
 

@@ -183,6 +183,22 @@ void scatter_value_reduce_into(const Tensor& self, int64_t dim, const Tensor& in
                  out);
 }
 
+// What is multiplied into self is multiplied into its gradient.
+Grads scatter_reduce_vjp(const Vjp& v) {
+  const auto dim = v.arg<int64_t>(1);
+  const auto reduce = v.arg<std::string_view>(4);
+  if (combine_named(reduce) == Combine::kAdd)
+    return {v.grad(), Tensor(), v.wants(3) ? gather(v.grad(), dim, v.input(2)) : Tensor()};
+  if (v.wants(3))
+    unsupported("scatter: the gradient of src with reduce=\"multiply\" is not there; give src.detach()");
+  return {scatter(v.grad(), dim, v.input(2), v.input(3), reduce), Tensor(), Tensor()};
+}
+Grads scatter_value_reduce_vjp(const Vjp& v) {
+  const auto reduce = v.arg<std::string_view>(4);
+  if (combine_named(reduce) == Combine::kAdd) return {v.grad(), Tensor()};
+  return {scatter(v.grad(), v.arg<int64_t>(1), v.input(2), v.arg<Scalar>(3), reduce), Tensor()};
+}
+
 // --- batching --------------------------------------------------------------------------------------------
 
 // All tensors batched in front, the dim counted behind. A tensor without dims counts as a vector of one; the
@@ -299,9 +315,9 @@ WEFT_OPERATOR(scatter_reduce) = {
     .out =
         "aten::scatter.reduce_out(Tensor self, int dim, Tensor index, Tensor src, *, str reduce, Tensor(a!) "
         "out) -> Tensor(a!)",
-    .traits = Traits::kNotDifferentiable,
     .meta = function<&scatter_reduce_meta>(),
     .kernel = structured_exact<&scatter_reduce_meta, &scatter_reduce_into, true>(),
+    .vjp = {.saves = inputs(2, 3), .rule = scatter_reduce_vjp},
     .batch = along_batch<0, 0, 2, 3>,
     .samples = [] { return Samples{{"add", {f64({3, 4}), 1, i64({3, 2}, 0, 4), f64({3, 2}), "add"}}}; },
 };
@@ -316,9 +332,9 @@ WEFT_OPERATOR(scatter_value_reduce) = {
     .out =
         "aten::scatter.value_reduce_out(Tensor self, int dim, Tensor index, Scalar value, *, str reduce, "
         "Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kNotDifferentiable,
     .meta = function<&scatter_value_reduce_meta>(),
     .kernel = structured_exact<&scatter_value_reduce_meta, &scatter_value_reduce_into, true>(),
+    .vjp = {.saves = inputs(2), .rule = scatter_value_reduce_vjp},
     .batch = along_batch<0, 0, 2>,
     .samples = [] { return Samples{{"multiply", {f64({3, 4}), 1, i64({3, 2}, 0, 4), 2.0, "multiply"}}}; },
 };

@@ -208,18 +208,24 @@ void add_to(Tensor& sum, const Tensor& term) { sum = sum.defined() ? sum + term 
 // The statistics are results too: dm/dx = 1/n, dr/dx = -r^2 x^ / n.
 Grads group_norm_vjp(const Vjp& v) {
   Grouped view{v.arg<SymInt>(3), v.arg<SymInt>(4), v.arg<SymInt>(5), v.arg<int64_t>(6)};
-  Tensor input = v.input(0), mean_ = v.output(1), rstd = v.output(2),
-         weight = v.has(1) ? v.input(1) : Tensor();
+  const bool of_statistics = v.grad(1).defined() || v.grad(2).defined();
+  // A sum of products of five factors would lose too many bits of a 16-bit type.
+  auto wide = [&](const Tensor& t) { return of_statistics ? widened(t) : t; };
+  Tensor input = wide(v.input(0)), mean_ = wide(v.output(1)), rstd = wide(v.output(2)),
+         weight = v.has(1) ? wide(v.input(1)) : Tensor();
   Mask mask{v.wants(0), v.has(1) && v.wants(1), v.has(2) && v.wants(2)};
   Tensor dx, dw, db;
-  if (v.grad(0).defined())
-    std::tie(dx, dw, db) = native_group_norm_backward(v.grad(0), input, mean_, rstd, weight, view.n,
+  if (v.grad(0).defined()) {
+    // Its own derivative knows that the statistics are functions of the input.
+    Tensor m = mean_.detach(), r = rstd.detach();
+    std::tie(dx, dw, db) = native_group_norm_backward(wide(v.grad(0)), input, m, r, weight, view.n,
                                                       view.channels, view.pixels, view.groups, mask);
-  if (mask[0] && (v.grad(1).defined() || v.grad(2).defined())) {
+  }
+  if (mask[0] && of_statistics) {
     Tensor m = view.moments(mean_), r = view.moments(rstd), total;
-    if (v.grad(1).defined()) total = view.moments(v.grad(1));
+    if (v.grad(1).defined()) total = view.moments(wide(v.grad(1)));
     if (v.grad(2).defined())
-      total = -view.moments(v.grad(2)) * r * r * r * (view.image(input) - m) +
+      total = -view.moments(wide(v.grad(2))) * r * r * r * (view.image(input) - m) +
               (total.defined() ? total : zeros_like(m));
     Tensor spread = expand(total / view.count(), view.image(input).sizes());
     add_to(dx, reshape(spread, input.sizes()));
@@ -229,6 +235,7 @@ Grads group_norm_vjp(const Vjp& v) {
 
 // The derivative of the backward, by the formula written in operators. Statistics are functions of the input.
 Grads backward_vjp(const Vjp& v) {
+  refuse_gradients(v, "native_group_norm_backward", {{2, "mean"}, {3, "rstd"}});
   Grouped view{v.arg<SymInt>(5), v.arg<SymInt>(6), v.arg<SymInt>(7), v.arg<int64_t>(8)};
   Tensor grad = view.image(v.input(0)), input = view.image(v.input(1)), r = view.moments(v.input(3)),
          normal = (input - view.moments(v.input(2))) * r;

@@ -127,6 +127,7 @@ Tensor layer_norm_composite(const Tensor& input, SymIntSpan shape, const Tensor&
 
 // The derivative of the backward, by the formula written in operators.
 Grads layer_norm_backward_vjp(const Vjp& v) {
+  refuse_gradients(v, "native_layer_norm_backward", {{3, "mean"}, {4, "rstd"}});
   Tensor grad = v.input(0), input = v.input(1), mean_ = v.input(3), rstd = v.input(4);
   Tensor weight = v.has(5) ? v.input(5) : Tensor();
   auto holder = boxing::Unboxed<SymIntSpan>(v.arg(2));

@@ -355,6 +355,7 @@ Samples nll2d_samples() {
 
 template <auto backward>
 Grads nll_vjp(const Vjp& v) {
+  refuse_gradients(v, "nll_loss_forward", {{2, "weight"}});
   return {backward(v.grad(0), v.input(0), v.input(1), v.has(2) ? v.input(2) : Tensor(), v.arg<int64_t>(3),
                    v.arg<SymInt>(4), v.output(1)),
           Tensor(), Tensor()};
@@ -362,6 +363,7 @@ Grads nll_vjp(const Vjp& v) {
 // The backward is linear in grad and does not depend on the values of self: its transpose is the loss itself.
 template <auto forward>
 Grads nll_backward_vjp(const Vjp& v) {
+  refuse_gradients(v, "nll_loss_backward", {{3, "weight"}, {6, "total_weight"}});
   int64_t reduction = v.arg<int64_t>(4);
   Tensor weight = v.has(3) ? v.input(3) : Tensor();
   Tensor to_grad = std::get<0>(forward(v.grad(), v.input(2), weight,

@@ -194,12 +194,34 @@ void addmv_into(const Tensor& self, const Tensor& mat, const Tensor& vec, const 
 
 // --- dot, mv ---------------------------------------------------------------------------------------------
 
-Tensor mv_composite(const Tensor& self, const Tensor& vec) {
+// A vector as a matrix of one row or one column.
+Tensor row_of(const Tensor& vector) {
+  return alias_with(vector, SymInts{1, vector.sizes()[0]}, SymInts{1, vector.strides()[0]},
+                    vector.storage_offset());
+}
+Tensor column_of(const Tensor& vector) {
+  return alias_with(vector, SymInts{vector.sizes()[0], 1}, SymInts{vector.strides()[0], 1},
+                    vector.storage_offset());
+}
+
+TensorSpec mv_meta(const Tensor& self, const Tensor& vec) {
   require(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got {}, {}", self.dim(),
           vec.dim());
-  return squeeze(mm(self, unsqueeze(vec, 1)), 1);
+  check_inner("mv", self.sizes()[1], vec.sizes()[0], self, vec);
+  check_same_type("mv", self, vec);
+  return contiguous_spec({self.sizes()[0]}, self.dtype(), self.device());
 }
-Tensor dot_composite(const Tensor& self, const Tensor& tensor) {
+void mv_into(const Tensor& self, const Tensor& vec, const Tensor& out) {
+  multiply(self, column_of(vec), 1.0, 0.0, Tensor(), column_of(out));
+}
+Grads mv_vjp(const Vjp& v) {
+  Tensor to_self, to_vec;
+  if (v.wants(0)) to_self = reshape(v.grad(), {v.grad().size(0), 1}) * conj_of(v.input(1));
+  if (v.wants(1)) to_vec = mv(conj_of(t(v.input(0))), v.grad());
+  return {to_self, to_vec};
+}
+
+TensorSpec dot_meta(const Tensor& self, const Tensor& tensor) {
   require(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got {}D and {}D tensors",
           self.dim(), tensor.dim());
   require(self.dtype() == tensor.dtype(),
@@ -211,61 +233,61 @@ Tensor dot_composite(const Tensor& self, const Tensor& tensor) {
         "got {} and {} elements respectively",
         describe_sizes(self.sizes()), describe_sizes(tensor.sizes()), self.sizes()[0].to_string(),
         tensor.sizes()[0].to_string());
-  return reshape(mm(unsqueeze(self, 0), unsqueeze(tensor, 1)), SymIntSpan());
+  return contiguous_spec({}, self.dtype(), self.device());
+}
+void dot_into(const Tensor& self, const Tensor& tensor, const Tensor& out) {
+  multiply(row_of(self), column_of(tensor), 1.0, 0.0, Tensor(),
+           alias_with(out, SymInts{1, 1}, SymInts{1, 1}, out.storage_offset()));
+}
+Grads dot_vjp(const Vjp& v) {
+  return {v.wants(0) ? v.grad() * conj_of(v.input(1)) : Tensor(),
+          v.wants(1) ? v.grad() * conj_of(v.input(0)) : Tensor()};
 }
 
 // --- matmul ----------------------------------------------------------------------------------------------
 
 SymInts leading(const Tensor& t) { return SymInts(t.sizes().begin(), t.sizes().end() - 2); }
 
-// Both broadcast to one batch, multiplied as a batch of matrices.
-Tensor matmul_batched(const Tensor& self, const Tensor& other) {
+// Both broadcast to one batch, multiplied as a batch of matrices. What has no batch is broadcast as a whole.
+Tensor matmul_batched(const Tensor& self, const Tensor& other, SymIntSpan result) {
   SymInts batch = broadcast_sizes(leading(self), leading(other));
-  auto expanded = [&](const Tensor& t) {
-    SymInts sizes = batch;
-    sizes.push_back(t.size(-2));
-    sizes.push_back(t.size(-1));
-    return reshape(expand(t, sizes), {-1, t.size(-2), t.size(-1)});
-  };
-  SymInts result = batch;
-  result.push_back(self.size(-2));
-  result.push_back(other.size(-1));
   SymInt total = 1;
   for (const SymInt& size : batch) total = total * size;
-  if (guard_or(total * self.size(-2) * self.size(-1) == 0, false) ||
-      guard_or(total * other.size(-1) == 0, false)) {
-    SymInts flat{total, self.size(-2), self.size(-1)}, flat_other{total, other.size(-2), other.size(-1)};
-    SymInts full = batch, full_other = batch;
-    full.push_back(self.size(-2));
-    full.push_back(self.size(-1));
-    full_other.push_back(other.size(-2));
-    full_other.push_back(other.size(-1));
-    return _unsafe_view(
-        bmm(reshape(expand(self, full), flat), reshape(expand(other, full_other), flat_other)), result);
-  }
-  return _unsafe_view(bmm(expanded(self), expanded(other)), result);
+  auto flat = [&](const Tensor& given, const Tensor& matrix) {
+    SymInts sizes = batch;
+    sizes.push_back(matrix.size(-2));
+    sizes.push_back(matrix.size(-1));
+    return reshape(expand(given, sizes), {total, matrix.size(-2), matrix.size(-1)});
+  };
+  Tensor product = bmm(flat(self, self), flat(other, other));
+  return product.is_symbolic() ? view(product, result) : _unsafe_view(product, result);
 }
 Tensor matmul_composite(const Tensor& self, const Tensor& other) {
   int64_t a = self.dim(), b = other.dim();
   require(a > 0 && b > 0, "both arguments to matmul need to be at least 1D, but they are {}D and {}D", a, b);
   if (a == 1 && b == 1) return dot(self, other);
   if (a == 2 && b == 1) return mv(self, other);
-  if (a == 1 && b == 2) return squeeze(mm(unsqueeze(self, 0), other), 0);
+  if (a == 1 && b == 2) {
+    Tensor product = mm(unsqueeze(self, 0), other);
+    return squeeze_(product, 0);
+  }
   if (a == 2 && b == 2) return mm(self, other);
   if (a >= 3 && b <= 2) {
     // One large GEMM: the leading dims are rows.
-    Tensor right = b == 1 ? unsqueeze(other, 1) : other;
     SymInts sizes(self.sizes());
     SymInt rows = 1;
     for (size_t d = 0; d + 1 < sizes.size(); ++d) rows = rows * sizes[d];
-    Tensor product = mm(reshape(self, {rows, self.size(-1)}), right);
-    sizes[sizes.size() - 1] = right.size(1);
-    if (b == 1) sizes.pop_back();
+    Tensor matrix = reshape(self, {rows, self.size(-1)});
+    Tensor product = b == 1 ? mv(matrix, other) : mm(matrix, other);
+    sizes.pop_back();
+    if (b == 2) sizes.push_back(other.size(1));
     return _unsafe_view(product, sizes);
   }
-  if (a == 1) return squeeze(matmul_batched(unsqueeze(self, 0), other), -2);
-  if (b == 1) return squeeze(matmul_batched(self, unsqueeze(other, 1)), -1);
-  return matmul_batched(self, other);
+  Tensor left = a == 1 ? unsqueeze(self, 0) : self, right = b == 1 ? unsqueeze(other, 1) : other;
+  SymInts result = broadcast_sizes(leading(left), leading(right));
+  if (a > 1) result.push_back(left.size(-2));
+  if (b > 1) result.push_back(right.size(-1));
+  return matmul_batched(left, right, result);
 }
 
 Tensor linear_composite(const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -275,7 +297,7 @@ Tensor linear_composite(const Tensor& input, const Tensor& weight, const Tensor&
   require(weight.dim() <= 2, "linear: expected weight of at most 2 dims, but it is {}", describe(weight));
   if (input.dim() == 2 && weight.dim() == 2 && bias.defined() && bias.dim() == 1)
     return addmm(bias, input, t(weight));
-  Tensor product = matmul(input, weight.dim() == 2 ? t(weight) : weight);
+  Tensor product = matmul(input, t(weight));
   return bias.defined() ? product + bias : product;
 }
 
@@ -292,6 +314,19 @@ Batched mm_batch(const Batch& call) {
   return {bmm(with_batch_first(a, call.batch_dim(0), call.batch_size()),
               with_batch_first(b, call.batch_dim(1), call.batch_size())),
           {0}};
+}
+Batched mv_batch(const Batch& call) {
+  Tensor matrix = batch_first(call.tensor(0), call.batch_dim(0)),
+         vector = batch_first(call.tensor(1), call.batch_dim(1));
+  if (call.batch_dim(1) < 0) return {matmul(matrix, vector), {0}};
+  return {squeeze(matmul(matrix, unsqueeze(vector, -1)), -1), {0}};
+}
+Batched dot_batch(const Batch& call) {
+  Tensor a = batch_first(call.tensor(0), call.batch_dim(0)),
+         b = batch_first(call.tensor(1), call.batch_dim(1));
+  if (call.batch_dim(0) < 0) return {matmul(b, a), {0}};
+  if (call.batch_dim(1) < 0) return {matmul(a, b), {0}};
+  return {squeeze(squeeze(matmul(unsqueeze(a, -2), unsqueeze(b, -1)), -1), -1), {0}};
 }
 // beta * self + alpha * matmul, with the batch of `self` in front of dims that broadcast to the matmul's.
 Batched scaled_sum(const Batch& call, const Tensor& product) {
@@ -481,14 +516,22 @@ WEFT_OPERATOR(addmv) = {
 WEFT_OPERATOR(mv) = {
     .schema = "aten::mv(Tensor self, Tensor vec) -> Tensor",
     .out = "aten::mv.out(Tensor self, Tensor vec, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite_exact<&mv_composite>(),
+    .traits = Traits::kLinear | Traits::kAutocastNarrow,
+    .meta = function<&mv_meta>(),
+    .kernel = structured_exact<&mv_meta, &mv_into>(),
+    .vjp = {.saves = each_for_the_other(0, 1), .rule = mv_vjp},
+    .batch = mv_batch,
     .samples = [] { return Samples{{"plain", {f64({2, 3}), f64({3})}}}; },
 };
 
 WEFT_OPERATOR(dot) = {
     .schema = "aten::dot(Tensor self, Tensor tensor) -> Tensor",
     .out = "aten::dot.out(Tensor self, Tensor tensor, *, Tensor(a!) out) -> Tensor(a!)",
-    .composite = composite_exact<&dot_composite>(),
+    .traits = Traits::kLinear | Traits::kAutocastNarrow,
+    .meta = function<&dot_meta>(),
+    .kernel = structured_exact<&dot_meta, &dot_into>(),
+    .vjp = {.saves = each_for_the_other(0, 1), .rule = dot_vjp},
+    .batch = dot_batch,
     .samples = [] { return Samples{{"plain", {f64({3}), f64({3})}}}; },
 };
 

@@ -120,7 +120,7 @@ Tensor variance_gradient(const Tensor& grad, const Tensor& self, const Reduced& 
     double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
     return spread * where(centered == 0, nan, infinity);
   }
-  return spread * centered * Scalar(SymFloat(2.0) / degrees);
+  return spread * Scalar(SymFloat(2.0) / degrees) * centered;
 }
 Tensor mean_gradient(const Tensor& grad, const Tensor& self, const Reduced& over) {
   return restore_reduced(grad, self.sizes(), over.dims, over.keepdim) /
@@ -135,15 +135,15 @@ Grads spread_vjp(const Vjp& v) {
   auto holder = boxing::Unboxed<OptionalIntSpan>(v.arg(1));
   OptionalIntSpan dim = holder.get();
   Reduced over{dim ? *dim : IntSpan(), v.arg<bool>(3), !dim};
-  Tensor self = v.input(0), total;
+  Tensor self = widened(v.input(0)), total;
   if (v.grad(0).defined()) {
-    Tensor grad = v.grad(0);
-    if constexpr (root) grad = root_gradient(grad, v.output(0));
+    Tensor grad = widened(v.grad(0));
+    if constexpr (root) grad = root_gradient(grad, widened(v.output(0)));
     total = variance_gradient(grad, self, over, correction_of(v.arg<MaybeScalar>(2)));
   }
   if constexpr (with_mean) {
     if (v.grad(1).defined()) {
-      Tensor part = mean_gradient(v.grad(1), self, over);
+      Tensor part = mean_gradient(widened(v.grad(1)), self, over);
       total = total.defined() ? total + part : part;
     }
   }

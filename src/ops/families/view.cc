@@ -21,7 +21,7 @@ Tensor view_kernel(const Tensor& self, SymIntSpan size) {
 Tensor reshape_composite(const Tensor& self, SymIntSpan shape) {
   SymInts target = infer_size(shape, self.numel());
   auto strides = view_strides(self.sizes(), self.strides(), target);
-  if (strides) return view(self, target);
+  if (strides) return view(self, shape);  // as it was asked for: -1 holds for other sizes
   return _unsafe_view(clone(self, MemoryFormat::kContiguous), target);
 }
 Tensor reshape_as_composite(const Tensor& self, const Tensor& other) { return reshape(self, other.sizes()); }
@@ -198,6 +198,8 @@ Batched view_batch(const Batch& call) {
   for (size_t d = 1; d < self.sizes().size(); ++d) numel = numel * self.sizes()[d];
   auto size = boxing::Unboxed<SymIntSpan>(call.args()[1]);
   SymInts target = infer_size(size.get(), numel);
+  // What is inferred for one example is for all of them; without elements it is not.
+  if (!guard_or(numel == 0, false)) target = SymInts(size.get());
   return {
       weft::call(call.op(), std::vector<Value>{self, Value::list_of(with_batch(self.sizes()[0], target))}),
       {0}};
@@ -206,7 +208,11 @@ Batched expand_batch(const Batch& call) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
   auto holder = boxing::Unboxed<SymIntSpan>(call.args()[1]);
   SymIntSpan size = holder.get();
-  while (self.dim() - 1 < static_cast<int64_t>(size.size())) self = unsqueeze(self, 1);
+  if (self.dim() - 1 < static_cast<int64_t>(size.size())) {
+    SymInts padded(self.sizes());
+    while (padded.size() - 1 < size.size()) padded.insert(1, 1);
+    self = view(self, padded);
+  }
   return {expand(self, with_batch(self.sizes()[0], size), call.arg<bool>(2)), {0}};
 }
 Batched permute_batch(const Batch& call) {

@@ -19,13 +19,19 @@ TensorSpec where_meta(const Tensor& condition, const Tensor& self, const Tensor&
 PointwiseCall where_lower(const Tensor&, const Tensor& self, const Tensor& other) {
   return {cpu::kWhere, common_type(self, other), {0, 1, 2}};
 }
+// The number as a tensor of the type that the result has.
+Tensor typed_beside(const Tensor& condition, const Scalar& number, DType type) {
+  require_fits_computation(number, type);
+  return scalar_tensor(number, type, Layout::kStrided, condition.device());
+}
 Tensor where_scalar_self(const Tensor& condition, const Scalar& self, const Tensor& other) {
-  require_fits_computation(self, common_type(self, other));
-  return where(condition, wrapped_number(self), other);
+  DType type = common_type(self, other);
+  return where(condition, typed_beside(condition, self, type), to(other, type));
 }
 Tensor where_scalar_other(const Tensor& condition, const Tensor& self, const Scalar& other) {
-  require_fits_computation(other, common_type(self, other));
-  return where(condition, self, wrapped_number(other));
+  DType type = common_type(self, other);
+  Tensor number = typed_beside(condition, other, type);
+  return where(condition, to(self, type), number);
 }
 Tensor where_scalar(const Tensor& condition, const Scalar& self, const Scalar& other) {
   return where(condition, wrapped_number(self), wrapped_number(other));

@@ -63,7 +63,11 @@ Batched pointwise_batch(const Batch& call) {
     if (dim < 0) continue;
     Tensor tensor = batch_first(args[i].tensor_ref(), dim);
     // Missing dims go behind the batch dim, where broadcasting will not put them.
-    while (tensor.dim() - 1 < rank) tensor = unsqueeze(tensor, 1);
+    if (tensor.dim() - 1 < rank) {
+      SymInts padded(tensor.sizes());
+      while (static_cast<int64_t>(padded.size()) - 1 < rank) padded.insert(1, 1);
+      tensor = view(tensor, padded);
+    }
     args[i] = tensor;
   }
   return {weft::call(call.op(), args), {0}};

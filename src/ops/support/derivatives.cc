@@ -31,4 +31,16 @@ Tensor restore_reduced(const Tensor& grad, SymIntSpan sizes, IntSpan dims, bool 
 
 Tensor masked(const Tensor& grad, const Tensor& condition) { return where(condition, grad, Scalar(0)); }
 
+Tensor widened(const Tensor& tensor) {
+  return is_floating(tensor.dtype()) && item_size(tensor.dtype()) == 2 ? tensor.to(kFloat32) : tensor;
+}
+
+void refuse_gradients(const Vjp& v, std::string_view op, std::initializer_list<ConstantArgument> constants) {
+  for (const ConstantArgument& constant : constants)
+    require(!v.has(constant.argument) || !v.wants(constant.argument),
+            "The function '{}' is not differentiable with respect to argument '{}'. This input cannot have "
+            "requires_grad True.",
+            op, constant.name);
+}
+
 }  // namespace weft

@@ -18,7 +18,18 @@ Tensor maybe_mul(const Tensor& grad, const Tensor& factor);
 // A broadcastable gradient back to the dims of a reduction that did not keep them.
 Tensor restore_reduced(const Tensor& grad, SymIntSpan sizes, IntSpan dims, bool keepdim);
 
+// 16-bit floats as f32, for formulas of many steps; others as they are.
+Tensor widened(const Tensor& tensor);
+
 // The gradient only where `condition` holds.
 Tensor masked(const Tensor& grad, const Tensor& condition);
+
+// An error where the gradient of a tensor is wanted that the formula takes for a constant: statistics, class
+// weights.
+struct ConstantArgument {
+  int argument;
+  std::string_view name;
+};
+void refuse_gradients(const Vjp& v, std::string_view op, std::initializer_list<ConstantArgument> constants);
 
 }  // namespace weft
