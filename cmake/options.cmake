@@ -3,10 +3,10 @@ find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths relative to the source tree: a second clone finds what the first one compiled, but not with clang, whose
   # precompiled headers name their folder. The sloppiness is what ccache asks for where headers are precompiled; no
-  # code of ours uses __TIME__ or a macro that changes what those mean. The inode cache remembers the hashes of precompiled
-  # headers, a hundred megabytes each: without it a cold build takes a tenth longer.
+  # code of ours uses __TIME__ or a macro that changes what those mean. The inode cache is off: for a
+  # header that was edited in place it has given a stale precompiled one.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_INODECACHE=1 ${WEFT_CCACHE})
+      CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_NOINODECACHE=1 ${WEFT_CCACHE})
 endif()
 find_program(WEFT_MOLD mold)
 if(WEFT_MOLD)

@@ -18,7 +18,7 @@ namespace {
 class Cut {
  public:
   Cut(const GraphModule& joint, const JointParts& parts, const MinCutOptions& options)
-      : joint_(joint), options_(options) {
+      : options_(options) {
     for (Node& node : joint.graph()) {
       position_.emplace(&node, nodes_.size());
       nodes_.push_back(&node);
@@ -226,7 +226,6 @@ class Cut {
     });
   }
 
-  const GraphModule& joint_;
   const MinCutOptions& options_;
   std::vector<Node*> nodes_;
   std::unordered_map<const Node*, size_t> position_;

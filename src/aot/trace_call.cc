@@ -26,7 +26,9 @@ class CallTracer {
       : description_(description),
         options_{
             .mode = CaptureMode::kFake, .decompositions = options.decompositions, .allow_real_inputs = true},
-        recorder_(options_, nullptr) {}
+        recorder_(options_, nullptr) {
+    recorder_.note_size_values();
+  }
 
   TracedCall inference(const ValueFunction& f, const ValueList& inputs) {
     add_inputs(inputs, "arg{}_1", 0);

@@ -21,6 +21,8 @@ class GraphWriter {
   virtual ~GraphWriter() = default;
 
   Graph& graph() noexcept { return graph_; }
+  // Nodes that read sizes, and compute with them, say what they give.
+  void note_size_values() { sizes_.note_values(); }
   // A placeholder for a leaf of the arguments.
   Node& add_input(const std::string& name, const Value& value);
   // The tensor without data that stands for an input. Two inputs are two tensors, also where one tensor is
@@ -71,7 +73,7 @@ class GraphWriter {
 
   const nn::Module* root_;
   Graph graph_;
-  SizeNodes sizes_{graph_, SizeNodes::Notes::kValues};
+  SizeNodes sizes_{graph_};
   RandomNumbers random_;
   Nodes nodes_;
   std::unordered_map<uint64_t, std::string> root_names_;  // of what the root owns

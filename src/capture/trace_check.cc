@@ -53,8 +53,7 @@ ScriptGraph view_of(const TracedCode& code, const Recording& recording, ScriptOp
 // The same with the calls of graphs replaced by what they do: a call that was kept in one run and not in the
 // other is no difference, and one of another graph is.
 Recording with_inlined_calls(const Recording& recording) {
-  Recording own{GraphModule(recording.module.graph().copy()), recording.result, {}};
-  static_cast<nn::Module&>(own.module) = recording.module;
+  Recording own{GraphModule(recording.module, recording.module.graph().copy()), recording.result, {}};
   Node* copy = own.module.graph().front();
   for (const Node& node : recording.module.graph()) {
     if (auto found = recording.traces.find(&node); found != recording.traces.end())

@@ -19,6 +19,9 @@ class SizeNodes {
   // With kValues the nodes that it makes say what they give (`meta().value`).
   explicit SizeNodes(Graph& graph, Notes notes = Notes::kNothing) : graph_(graph), notes_(notes) {}
 
+  // From now on nodes that it makes say what they give.
+  void note_values() { notes_ = Notes::kValues; }
+
   bool has(const sym::Expr* expr) const { return nodes_.contains(expr); }
   // The value of this expression is what the node gives.
   void define(const sym::Expr* expr, Node& node) { nodes_[expr] = &node; }

@@ -66,7 +66,10 @@ endif()
 file(WRITE ${OUT} "// Made from ${PAGE}.
 #include <gtest/gtest.h>
 
+#include <iostream>
+
 #include \"docs/page_folder.h\"
+#include \"weft/extend.h\"
 #include \"weft/weft.h\"
 
 using namespace weft;

@@ -4,9 +4,10 @@
 #include <map>
 #include <sstream>
 
+#include <weft/extend.h>
 #include <weft/weft.h>
 
-#include "weft/base/json.h"
+#include "base/json.h"
 
 namespace weft {
 namespace {

@@ -5,7 +5,6 @@
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
 #include "weft/autograd/function.h"
-#include "weft/base/diff.h"
 #include "weft/capture/inlining.h"
 #include "weft/dispatch/layers.h"
 

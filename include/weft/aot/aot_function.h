@@ -12,12 +12,12 @@ namespace weft {
 namespace aot {
 // The decompositions of these operators; one that has none is left out.
 Decompositions get_decompositions(const std::vector<std::string>& operators);
-// Those that compilers of pointwise code want: gradients of activations as arithmetic.
+// Those of pointwise operators, which compilers want: gradients of activations as arithmetic.
 const Decompositions& default_decompositions();
 }  // namespace aot
 
 struct AotOptions {
-  // Each defaults to the one before it; the first to `aot::nop`.
+  // The first defaults to `aot::nop`, the others to the first.
   aot::Compiler forward_compiler = nullptr, backward_compiler = nullptr, inference_compiler = nullptr;
   aot::Partitioner partitioner = aot::default_partition;
   Decompositions decompositions = {};

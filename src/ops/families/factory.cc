@@ -449,7 +449,8 @@ WEFT_OPERATOR(new_zeros) = {
     .traits = Traits::kNotDifferentiable,
     .meta = function<&NewConstant<0>::meta>(),
     .kernel = {.functional = function<&NewConstant<0>::kernel>(),
-               .out = function<&ConstantOut<0>::beside>()},
+               .out = function<&ConstantOut<0>::beside>(),
+               .out_may_repeat = true},
     .batch = new_batch,
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2})}}}; },
 };
@@ -462,7 +463,8 @@ WEFT_OPERATOR(new_ones) = {
     .traits = Traits::kNotDifferentiable,
     .meta = function<&NewConstant<1>::meta>(),
     .kernel = {.functional = function<&NewConstant<1>::kernel>(),
-               .out = function<&ConstantOut<1>::beside>()},
+               .out = function<&ConstantOut<1>::beside>(),
+               .out_may_repeat = true},
     .batch = new_batch,
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2})}}}; },
 };
@@ -475,7 +477,9 @@ WEFT_OPERATOR(new_full) = {
         "aten::new_full.out(Tensor self, SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
     .traits = Traits::kNotDifferentiable,
     .meta = function<&new_full_meta>(),
-    .kernel = {.functional = function<&new_full_kernel>(), .out = function<&new_full_out_kernel>()},
+    .kernel = {.functional = function<&new_full_kernel>(),
+               .out = function<&new_full_out_kernel>(),
+               .out_may_repeat = true},
     .batch = new_batch,
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2}), 7}}}; },
 };
