@@ -10,6 +10,7 @@
 #include "weft/autograd/grad_node.h"
 #include "weft/base/error.h"
 #include "weft/ops/extension.h"
+#include "weft/ops/functions.h"
 
 namespace weft::aot {
 namespace {
@@ -143,7 +144,7 @@ class Outputs {
     if (single_[shared] + several_[shared] == 1 || single_[shared] == 0) return {Kind::kFresh};
     const Tensor& base = tensor.impl()->view->base;
     const Ref<ViewStep> steps =
-        has_other_geometry(base) ? strided_step(tensor) : without_base(tensor.impl()->view);
+        has_other_geometry(base) ? strided_step(base, tensor) : without_base(tensor.impl()->view);
     for (size_t i = 0; i < outputs_.size(); ++i)
       if (is_defined(outputs_[i]) && outputs_[i].tensor_ref().is_same(base))
         return {Kind::kViewOfOutput, i, steps};
@@ -158,12 +159,9 @@ class Outputs {
     const FunctionalBox* box = functional_box_of(base);
     return box && box->metadata_changed;
   }
-  static Ref<ViewStep> strided_step(const Tensor& view) {
-    auto list = [](SymIntSpan numbers) { return Value::list(ValueList(numbers.begin(), numbers.end())); };
-    auto step = make_ref<ViewStep>();
-    step->op = &operator_named("aten::as_strided");
-    step->args = {Value(), list(view.sizes()), list(view.strides()), Value(view.storage_offset())};
-    return step;
+  static Ref<ViewStep> strided_step(const Tensor& base, const Tensor& view) {
+    const Tensor made = as_strided(base, view.sizes(), view.strides(), view.storage_offset());
+    return without_base(made.impl()->view);
   }
 
   // What does not require a gradient, but is the same memory as an output that does: y and y.detach().

@@ -17,8 +17,7 @@ namespace {
 
 class Cut {
  public:
-  Cut(const GraphModule& joint, const JointParts& parts, const MinCutOptions& options)
-      : options_(options) {
+  Cut(const GraphModule& joint, const JointParts& parts, const MinCutOptions& options) : options_(options) {
     for (Node& node : joint.graph()) {
       position_.emplace(&node, nodes_.size());
       nodes_.push_back(&node);

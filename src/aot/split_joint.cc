@@ -46,7 +46,8 @@ void mark_side(Node& node, bool is_backward) {
 bool is_marked_backward(const Node& node) { return side_of(node) == "backward"; }
 
 bool is_tangent(const Node& node) {
-  return node.kind() == NodeKind::kPlaceholder && node.name().starts_with("tangents");
+  const std::string_view input = node.name();
+  return node.kind() == NodeKind::kPlaceholder && input.starts_with("tangents");
 }
 
 bool is_symbolic_number_node(const Node& node) {

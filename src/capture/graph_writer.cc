@@ -182,8 +182,9 @@ Value GraphWriter::attribute(std::string_view path) const {
 
 namespace {
 
-// A factory says where its result lives even when the program did not: graphs are run elsewhere. As in Python,
-// whoever makes a tensor like another says that it is not pinned; a layout comes with all options of a tensor.
+// A factory says where its result lives even when the program did not: graphs are run elsewhere. As in
+// Python, whoever makes a tensor like another says that it is not pinned; a layout comes with all options of
+// a tensor.
 void fill_in_device(const Operator& op, ValueList& args) {
   const bool is_factory = op.has(Traits::kFactory);
   if (!is_factory && !op.has(Traits::kNotDifferentiable)) return;

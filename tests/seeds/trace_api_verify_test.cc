@@ -61,7 +61,7 @@ TEST(TraceApi, test_api_verify_ok) {
   verify_compiled(model, x);
   EXPECT_EQ(model.hits(), 2);
   verify_compiled(compile_by_trace([](const Tensor& a, const Tensor& b) { return sigmoid(a * b); }),
-         args({with_grad(randn({3})), with_grad(randn({3}))}));
+                  args({with_grad(randn({3})), with_grad(randn({3}))}));
   verify_compiled(Drifting::with(1e-7, 1e-7), with_grad(ones({2})));
   // Gradients of parameters count, whether an argument has one or not.
   for (bool has_gradient : {true, false}) {
@@ -69,7 +69,8 @@ TEST(TraceApi, test_api_verify_ok) {
     DriftingScale::factor = 1, DriftingScale::step = 0;
     verify_compiled(compile_by_trace(Scaled()), given);
     DriftingScale::step = 1e-3;
-    EXPECT_USER_ERROR(verify_compiled(compile_by_trace(Scaled()), given), "JIT and real computation mismatch");
+    EXPECT_USER_ERROR(verify_compiled(compile_by_trace(Scaled()), given),
+                      "JIT and real computation mismatch");
   }
 }
 

@@ -205,9 +205,7 @@ struct ConstantOut {
   static const Tensor& like(const Tensor& self, Format format, const Tensor& out) {
     return filled_like(like_as(self, format, out), value, out);
   }
-  static const Tensor& beside(const Tensor&, SymIntSpan size, const Tensor& out) {
-    return sized(size, out);
-  }
+  static const Tensor& beside(const Tensor&, SymIntSpan size, const Tensor& out) { return sized(size, out); }
 };
 const Tensor& scalar_tensor_out_kernel(const Scalar& s, const Tensor& out) {
   return filled(sized_as({}, out), s, out);
@@ -245,8 +243,8 @@ struct NewConstant {
   }
   static Tensor kernel(const Tensor& self, SymIntSpan size, Type dtype, std::optional<Layout> layout,
                        std::optional<Device> device, Pin pin) {
-    return Constant<value>::kernel(size, dtype.value_or(self.dtype()), layout,
-                                   device.value_or(self.device()), pin);
+    return Constant<value>::kernel(size, dtype.value_or(self.dtype()), layout, device.value_or(self.device()),
+                                   pin);
   }
 };
 Tensor new_empty_strided_composite(const Tensor& self, SymIntSpan size, SymIntSpan stride, Type dtype,
