@@ -304,7 +304,8 @@ TEST(TestAOTAutograd, test_input_mutation_aliases_and_none_require_gradients) {
     return [as_strided_scatter, add, add_1])");
 }
 
-TEST(TestAOTAutograd, test_input_mutation_aliases_bases_out_of_order) {
+// The text of the graph, whose replays differ, is not compared.
+TEST(TestAOTAutogradParts, test_input_mutation_aliases_bases_out_of_order) {
   auto f = program([](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) {
     b.add_(1);
     d.unsqueeze_(0);
