@@ -5,21 +5,6 @@
 namespace weft::aot {
 namespace {
 
-// Which values of a joint graph are computed by its forward.
-std::unordered_set<const Node*> forward_nodes(const JointParts& joint) {
-  std::unordered_set<const Node*> reached;
-  std::vector<Node*> pending = joint.primals;
-  for (const Value& output : joint.forward_outputs)
-    for_each_node(output, [&](Node& node) { pending.push_back(&node); });
-  while (!pending.empty()) {
-    Node* node = pending.back();
-    pending.pop_back();
-    if (!reached.insert(node).second) continue;
-    for (Node* input : node->inputs()) pending.push_back(input);
-  }
-  return reached;
-}
-
 bool has_tensor(const Node& node) {
   const NodeMeta* meta = node.meta_or_null();
   return meta && meta->value.is_tensor();

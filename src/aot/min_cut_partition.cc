@@ -22,7 +22,7 @@ class Cut {
       position_.emplace(&node, nodes_.size());
       nodes_.push_back(&node);
     }
-    find_forward(parts);
+    forward_ = forward_nodes(parts);
     find_backward(parts);
     find_distances();
   }
@@ -50,17 +50,6 @@ class Cut {
 
   // --- which node belongs where
 
-  void find_forward(const JointParts& parts) {
-    std::vector<Node*> pending = parts.primals;
-    for (const Value& output : parts.forward_outputs)
-      for_each_node(output, [&](Node& node) { pending.push_back(&node); });
-    while (!pending.empty()) {
-      Node* node = pending.back();
-      pending.pop_back();
-      if (!forward_.insert(node).second) continue;
-      for (Node* input : node->inputs()) pending.push_back(input);
-    }
-  }
   // What depends on a tangent, what the backward writes, and what is returned as a gradient.
   void find_backward(const JointParts& parts) {
     for (Node* node : nodes_) {

@@ -74,6 +74,20 @@ JointParts parts_of(const GraphModule& joint, size_t num_forward_outputs) {
   return parts;
 }
 
+std::unordered_set<const Node*> forward_nodes(const JointParts& parts) {
+  std::unordered_set<const Node*> reached;
+  std::vector<Node*> pending = parts.primals;
+  for (const Value& output : parts.forward_outputs)
+    for_each_node(output, [&](Node& node) { pending.push_back(&node); });
+  while (!pending.empty()) {
+    Node* node = pending.back();
+    pending.pop_back();
+    if (!reached.insert(node).second) continue;
+    for (Node* input : node->inputs()) pending.push_back(input);
+  }
+  return reached;
+}
+
 Partition split_joint(const GraphModule& joint, const JointParts& parts, SavedValues saved) {
   {
     const Graph trial = backward_graph(joint, parts, saved);

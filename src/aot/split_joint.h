@@ -13,6 +13,8 @@ struct JointParts {
   ValueList forward_outputs, gradients;
 };
 JointParts parts_of(const GraphModule& joint, size_t num_forward_outputs);
+// The nodes that the forward outputs are computed by, and the inputs.
+std::unordered_set<const Node*> forward_nodes(const JointParts& parts);
 
 // What the forward keeps for the backward, each once, in the order it was added.
 class SavedValues {

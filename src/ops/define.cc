@@ -1,41 +1,11 @@
 #include "weft/ops/define.h"
 
-#include <algorithm>
-
 #include "ops/user_operators.h"
 #include "weft/base/error.h"
+#include "weft/ops/overloads.h"
 
 namespace weft {
 namespace {
-
-// Whether the value is what the type says. Types that only TorchScript knows are not looked into.
-bool fits(const Type& type, const Value& value) {
-  switch (type.kind()) {
-    case Type::Kind::kTensor:
-      return value.is_tensor();
-    case Type::Kind::kInt:
-    case Type::Kind::kSymInt:
-      return value.is_int();
-    case Type::Kind::kFloat:
-    case Type::Kind::kSymFloat:
-      return value.is_double() || value.is_int();
-    case Type::Kind::kBool:
-    case Type::Kind::kSymBool:
-      return value.is_bool();
-    case Type::Kind::kScalar:
-      return value.is_number();
-    case Type::Kind::kString:
-      return value.is_string();
-    case Type::Kind::kOptional:
-      return value.is_none() || fits(type.element(), value);
-    case Type::Kind::kList:
-      return value.is_list() && std::ranges::all_of(value.elements(), [&](const Value& element) {
-               return fits(type.element(), element);
-             });
-    default:
-      return true;
-  }
-}
 
 void check_results(const Schema& schema, const char* what, const Value& result) {
   const std::vector<Return>& returns = schema.returns;
@@ -47,7 +17,7 @@ void check_results(const Schema& schema, const char* what, const Value& result) 
             returns.size());
   for (size_t i = 0; i < returns.size(); ++i) {
     const Value& one = returns.size() > 1 ? result.elements()[i] : result;
-    require(fits(returns[i].type, one), "{}: its {} gave {} ({}) for result {}, which its schema calls {}",
+    require(is_of(returns[i].type, one), "{}: its {} gave {} ({}) for result {}, which its schema calls {}",
             schema.qualified_name(), what, one.kind_name(), one.to_string(), i, returns[i].type.to_string());
   }
 }

@@ -123,6 +123,8 @@ std::optional<ValueList> place_arguments(const Operator& op, Args args, const Kw
   return bound;
 }
 
+bool is_of(const Type& type, const Value& value) { return fits(type, value, Numbers::kAreNoTensors); }
+
 bool accepts(const Type& type, const Value& value) { return fits(type, value, Numbers::kMayBeTensors); }
 
 std::optional<ValueList> bind_arguments(const Operator& op, Args args, const Kwargs& kwargs,

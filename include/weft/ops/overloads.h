@@ -10,6 +10,8 @@ std::vector<const Operator*> overloads_of(std::string_view base);
 
 // Whether an argument of this type can be this value. A number can be a tensor argument: it is wrapped.
 bool accepts(const Type& type, const Value& value);
+// Whether it is this value as it is. Types that only TorchScript knows are not looked into.
+bool is_of(const Type& type, const Value& value);
 
 // The arguments of a call in the order of the schema, defaults filled in. Nothing when a name is unknown,
 // given twice or missing; then `why` says which. Types are not looked at.
