@@ -133,7 +133,7 @@ void check_names(const char* option, const Dict& named, const std::vector<Parame
 // What the program is given for an argument that is one input of the graph.
 Value argument(SymbolicTracer& tracer, const Parameter& parameter, const SymbolicTraceOptions& options) {
   const std::string& name = parameter.name;
-  Node& placeholder = tracer.graph().placeholder(name, parameter.default_value);
+  Node& placeholder = tracer.noted(tracer.graph().placeholder(name, parameter.default_value));
   if (const Value* fixed = options.concrete_args.find(name)) {
     add_specialization_check(tracer.graph(), placeholder, name, *fixed);
     return *fixed;

@@ -108,7 +108,7 @@ struct LinearRelu : nn::Module {
 
 TEST(TestAOTAutograd, test_module) {
   LinearRelu module;
-  AotModule compiled = aot_module(module);
+  AotModule compiled = compiled_module(module, aot::nop, aot::nop);
   Tensor x = randn({32, 32});
   Tensor plain = module(x);
   plain.sum().backward();

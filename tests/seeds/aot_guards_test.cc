@@ -208,6 +208,47 @@ struct Upsampling : nn::Module {
   WEFT_ARGS(x)
 };
 
+TEST(TestAOTModuleSimplified, test_inference_python_dispatcher) {
+  Upsampling module;
+  Tensor x = randn({2, 512, 40, 59});
+  auto converter = make_ref<FakeConverter>(ShapeEnv::create());
+  AotModule compiled = aot_module_simplified(module, {converter->convert(x)});
+  EXPECT_TRUE(testing::close(compiled.call({x}).elements()[0].to_tensor(), std::get<0>(module(x)), 1e-5, 1e-5));
+}
+
+struct LinearAddRelu : nn::Module {
+  nn::Linear linear = child("linear", nn::Linear(20, 30));
+  std::tuple<Tensor> forward(const Tensor& x, const Tensor& y) {
+    Tensor z = linear(x);
+    z = z + y;
+    z = z.relu();
+    return z;
+  }
+  WEFT_ARGS(x, y)
+};
+
+void expect_sources(const Graph& graph, std::initializer_list<NodeKind> without) {
+  for (Node& node : graph) {
+    if (std::ranges::find(without, node.kind()) != without.end()) continue;
+    EXPECT_NE(node.source().find("aot_guards_test.cc"), std::string::npos) << node.line() << "\n" << node.source();
+  }
+}
+
+TEST(TestAOTModuleSimplified, test_aot_module_simplified_preserves_stack_trace) {
+  GraphModule traced = symbolic_trace(LinearAddRelu(), {.record_stack_traces = true});
+  expect_sources(traced.graph(), {NodeKind::kOutput});
+  int graphs = 0;
+  auto check = [&](GraphModule& graph, const ValueList& examples) {
+    ++graphs;
+    expect_sources(graph.graph(), {NodeKind::kPlaceholder, NodeKind::kOutput});
+    return aot::nop(graph, examples);
+  };
+  Tensor x = aot_leaf(randn({128, 20})), y = aot_leaf(randn({128, 30}));
+  AotModule compiled = aot_module_simplified(traced, {x, y}, {.forward_compiler = check});
+  tree_leaves(compiled.call({x, y}))[0].to_tensor().sum().backward();
+  EXPECT_EQ(graphs, 2);
+}
+
 struct AddsFree : nn::Module {
   Tensor fake;
   std::tuple<Tensor> forward(const Tensor& x) { return x + fake; }

@@ -8,6 +8,7 @@
 #include "weft/base/allocator.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/normalisation.h"
+#include "weft/ops/autocast.h"
 #include "weft/ops/conversions.h"
 #include "weft/ops/functions.h"
 
@@ -209,6 +210,14 @@ TEST(TestAOTAutograd, test_mem_leak_from_save_for_bw) {
   compiled.call({a, b});
   EXPECT_EQ(allocator_stats().bytes_in_use, before);
   EXPECT_EQ(probe->use_count(), handles);
+}
+
+TEST(TestAOTAutograd, test_autocast_disable_guard) {
+  Autocast autocast(DType::kBFloat16);
+  Tensor x = rand({4, 4});
+  EXPECT_EQ(matmul(x, x).dtype(), DType::kBFloat16);
+  Autocast off(DType::kBFloat16, false);
+  EXPECT_EQ(matmul(x, x).dtype(), DType::kFloat32);
 }
 
 }  // namespace

@@ -7,8 +7,10 @@
 #include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/random.h"
+#include "weft/models/resnet.h"
 #include "weft/nn/functional.h"
 #include "weft/nn/layers.h"
+#include "weft/ops/autocast.h"
 #include "weft/ops/functions.h"
 
 namespace weft {
@@ -25,7 +27,8 @@ TEST(TestPartitioning, test_recompute_partitioning) {
   auto f = [](const Tensor& a, const Tensor& b) { return sin(sin(a)) + b; };
   Tensor a = aot_leaf(rand({10, 10})), b = aot_leaf(rand({10, 10}));
   Tensor a2 = aot_leaf(a.detach().clone()), b2 = aot_leaf(b.detach().clone());
-  Tensor expected = f(a, b), out = aot_function(f, {.partitioner = aot::min_cut_partitioner()})(a2, b2);
+  Tensor expected = f(a, b),
+         out = compiled_function(f, aot::nop, aot::nop, aot::min_cut_partitioner())(a2, b2);
   expected.sum().backward();
   out.sum().backward();
   EXPECT_TRUE(testing::close(out, expected, 1e-3, 1e-3));
@@ -209,6 +212,31 @@ TEST(TestPartitioning, test_generate_gives_inference_graph) {
       f, {.forward_compiler = count(training), .inference_compiler = count(inference)})(aot_leaf(randn({4})));
   EXPECT_EQ(inference, 1);
   EXPECT_EQ(training, 0);
+}
+
+TEST(TestPartitioning, test_autocast) {
+  models::ResNet net = models::resnet18();
+  models::ResNet eager = nn::deep_copy(net);
+  AotModule compiled = memory_efficient_fusion(net);
+  manual_seed(0);
+  Tensor x = randn({2, 3, 32, 32});
+  Tensor out, expected;
+  {
+    Autocast autocast(DType::kBFloat16);
+    out = compiled(x);
+    expected = eager(x);
+  }
+  EXPECT_EQ(out.dtype(), DType::kBFloat16);
+  testing::expect_equal(out.detach(), expected.detach());
+  out.sum().backward();
+  expected.sum().backward();
+  auto parameters = net.named_parameters(), wanted = eager.named_parameters();
+  ASSERT_EQ(parameters.size(), wanted.size());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    EXPECT_EQ(parameters[i].second.grad().dtype(), DType::kFloat32) << parameters[i].first;
+    EXPECT_TRUE(testing::close(parameters[i].second.grad(), wanted[i].second.grad(), 0.05, 0.05))
+        << parameters[i].first;
+  }
 }
 
 }  // namespace

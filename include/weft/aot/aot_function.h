@@ -105,4 +105,28 @@ AotModule aot_module_simplified(const M& module, const ValueList& examples, AotO
   return compiled;
 }
 
+// functorch's names for the same: compilers by position.
+template <typename F>
+AotFunction compiled_function(F f, aot::Compiler forward, aot::Compiler backward = nullptr,
+                              aot::Partitioner partitioner = aot::default_partition) {
+  return aot_function(std::move(f), {.forward_compiler = std::move(forward),
+                                     .backward_compiler = std::move(backward),
+                                     .partitioner = std::move(partitioner)});
+}
+template <typename M>
+AotModule compiled_module(const M& module, aot::Compiler forward, aot::Compiler backward = nullptr,
+                          aot::Partitioner partitioner = aot::default_partition) {
+  return aot_module(module, {.forward_compiler = std::move(forward),
+                             .backward_compiler = std::move(backward),
+                             .partitioner = std::move(partitioner)});
+}
+// Saves as little as possible between forward and backward: the options that functorch gives a fuser.
+template <typename F>
+auto memory_efficient_fusion(const F& f) {
+  AotOptions options{.partitioner = aot::min_cut_partitioner(),
+                     .decompositions = aot::default_decompositions()};
+  if constexpr (std::is_base_of_v<nn::Module, F>) return aot_module(f, std::move(options));
+  else return aot_function(f, std::move(options));
+}
+
 }  // namespace weft
