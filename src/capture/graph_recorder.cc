@@ -34,10 +34,10 @@ Value GraphRecorder::unknown_tensor(const Tensor& tensor) {
       "the function",
       describe(tensor));
   if (FakeMode::current()) {
-    require(
-        is_owned_by_root(tensor) || options_.allow_real_inputs,
-        "make_graph: {} is a real tensor among fake ones: it is no input of the captured function. Pass it "
-        "as an argument, capture a module that owns it, or allow it with allow_real_inputs",
+    require(is_owned_by_root(tensor) || options_.allow_real_inputs,
+            "make_graph: {} is a real tensor among fake ones: it is no input of the captured function. Please "
+        "convert all Tensors to FakeTensors first: pass it as an argument, capture a module that owns it, or "
+        "allow it with allow_real_inputs",
         describe(tensor));
   }
   return value_of(attribute_node(tensor));

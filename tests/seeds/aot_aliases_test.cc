@@ -378,5 +378,23 @@ TEST(TestAOTAutograd, test_output_aliases_output_view_meta_replay) {
   EXPECT_EQ(history_of(out.elements()[1].to_tensor()), "ViewBackward0");
 }
 
+TEST(TestAOTAutograd, test_dynamic_output_aliases_input_view_meta_replay) {
+  auto f = [](const Tensor& a, std::vector<SymInt> sizes) {
+    return std::tuple{a.view(SymIntSpan(ListSpan<SymInt>(sizes.data(), sizes.size()))), a.view(-1)};
+  };
+  const Value out = aot_function(f, {.dynamic = true}).call({aot_leaf(ones({2, 2})), Value::list({4})});
+  EXPECT_EQ(history_of(out.elements()[0].to_tensor()), "AsStridedBackward0");
+  EXPECT_EQ(history_of(out.elements()[1].to_tensor()), "ViewBackward0");
+}
+
+TEST(TestAOTAutograd, test_output_aliases_intermediate_mutation_linear) {
+  auto f = [](const Tensor& x) { return (x + 1).view(-1); };
+  Tensor x = aot_leaf(ones({3, 3}));
+  Tensor expected = f(x), out = aot_function(f, {.decompositions = standard_decompositions()})(x);
+  expected.mul_(2);
+  out.mul_(2);
+  testing::expect_equal(out.detach(), expected.detach());
+}
+
 }  // namespace
 }  // namespace weft

@@ -213,7 +213,8 @@ TEST(TestAOTModuleSimplified, test_inference_python_dispatcher) {
   Tensor x = randn({2, 512, 40, 59});
   auto converter = make_ref<FakeConverter>(ShapeEnv::create());
   AotModule compiled = aot_module_simplified(module, {converter->convert(x)});
-  EXPECT_TRUE(testing::close(compiled.call({x}).elements()[0].to_tensor(), std::get<0>(module(x)), 1e-5, 1e-5));
+  EXPECT_TRUE(
+      testing::close(compiled.call({x}).elements()[0].to_tensor(), std::get<0>(module(x)), 1e-5, 1e-5));
 }
 
 struct LinearAddRelu : nn::Module {
@@ -230,7 +231,8 @@ struct LinearAddRelu : nn::Module {
 void expect_sources(const Graph& graph, std::initializer_list<NodeKind> without) {
   for (Node& node : graph) {
     if (std::ranges::find(without, node.kind()) != without.end()) continue;
-    EXPECT_NE(node.source().find("aot_guards_test.cc"), std::string::npos) << node.line() << "\n" << node.source();
+    EXPECT_NE(node.source().find("aot_guards_test.cc"), std::string::npos) << node.line() << "\n"
+                                                                           << node.source();
   }
 }
 

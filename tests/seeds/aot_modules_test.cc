@@ -6,6 +6,7 @@
 #include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/allocator.h"
+#include "weft/func/functionalize.h"
 #include "weft/nn/layers.h"
 #include "weft/nn/normalisation.h"
 #include "weft/ops/autocast.h"
@@ -218,6 +219,23 @@ TEST(TestAOTAutograd, test_autocast_disable_guard) {
   EXPECT_EQ(matmul(x, x).dtype(), DType::kBFloat16);
   Autocast off(DType::kBFloat16, false);
   EXPECT_EQ(matmul(x, x).dtype(), DType::kFloat32);
+}
+
+TEST(TestAOTAutograd, test_real_weights_in_symbolic_mode) {
+  nn::Linear linear(5, 5);
+  linear.eval();
+  auto f = [linear](const Tensor& x) { return linear(x); };
+  MakeGraphOptions options{.mode = CaptureMode::kSymbolic, .allow_real_inputs = true};
+  GraphModule graph = make_graph(f, options)(randn({2, 5}));
+  EXPECT_EQ(graph.graph().placeholders().size(), 1u);
+  Tensor x = ones({2, 5});
+  EXPECT_TRUE(testing::close(graph(x), linear(x), 1e-6, 1e-6));
+  GraphModule functional =
+      make_graph(func::functionalize([graph](const Tensor& t) { return graph(t); }), options)(randn({2, 5}));
+  EXPECT_EQ(functional.graph().placeholders().size(), 1u);
+  EXPECT_TRUE(testing::close(functional(x), linear(x), 1e-6, 1e-6));
+  EXPECT_ERROR(make_graph(f, {.mode = CaptureMode::kSymbolic})(randn({2, 5})),
+               "Please convert all Tensors to FakeTensors");
 }
 
 }  // namespace
