@@ -9,6 +9,7 @@
 #include "ops/view_replay.h"
 #include "weft/autograd/data.h"
 #include "weft/autograd/grad_node.h"
+#include "weft/base/error.h"
 #include "weft/ops/functions.h"
 
 namespace weft::aot {
@@ -66,9 +67,7 @@ ValueList CopyBack::run(ValueList inputs, const Rest& rest) const {
 
 // --- RegenerateOutputs -----------------------------------------------------------------------------------
 
-namespace {
-
-bool is_symbolic(const ViewStep& last) {
+bool has_symbols(const ViewStep& last) {
   for (const ViewStep* step = &last; step; step = step->previous.get())
     for (const Value& argument : step->args) {
       if (argument.kind() == Value::Kind::kSymInt) return true;
@@ -80,6 +79,19 @@ bool is_symbolic(const ViewStep& last) {
   return false;
 }
 
+namespace {
+
+// Where the view of `source` begins that the graph gave as `like`, which must look at the same memory.
+SymInt offset_in(const Tensor& source, const Tensor& like) {
+  if (like.dtype() != source.dtype() || like.storage() != source.storage())
+    unsupported(
+        "a view of symbolic sizes, {}, of something that was written to, or of another type, {}, cannot be "
+        "made anew; "
+        "compile for static sizes, or write to a clone",
+        describe(like), describe(source));
+  return like.storage_offset();
+}
+
 // The view of `source` that the call gave. Steps over symbols are of other sizes than this call's: the
 // graph's own output has the right ones.
 Tensor replayed(const OutputOrigin& origin, const Tensor& base, const Value& given) {
@@ -87,15 +99,16 @@ Tensor replayed(const OutputOrigin& origin, const Tensor& base, const Value& giv
   const bool detaches = base.requires_grad() && !origin.requires_grad;
   const Tensor source = detaches ? detach(base) : base;
   if (!origin.steps) return detaches ? source : alias(source);
-  if (!is_symbolic(*origin.steps)) return replay_view(origin.steps, source);
+  if (!has_symbols(*origin.steps)) return replay_view(origin.steps, source);
   const Tensor& like = given.tensor_ref();
-  return as_strided(source, like.sizes(), like.strides(), like.storage_offset());
+  return as_strided(source, like.sizes(), like.strides(), offset_in(source, like));
 }
 
 Tensor view_of(const OutputOrigin& origin, const Tensor& source, const Value& given) {
   Tensor view = replayed(origin, source, given);
   // The program made it a leaf: x.view(-1).requires_grad_().
-  if (origin.requires_grad && is_grad_enabled() && !view.requires_grad()) view.set_requires_grad();
+  if (origin.requires_grad && origin.is_leaf && is_grad_enabled() && !view.requires_grad())
+    view.set_requires_grad();
   return view;
 }
 
@@ -115,7 +128,7 @@ ValueList RegenerateOutputs::run(ValueList inputs, const Rest& rest) const {
     if (description_.outputs[i].is_silent_leaf() && is_grad_enabled())
       outputs[first + i].tensor_ref().set_requires_grad();
   // An output that others are views of is never made anew itself, or is so from an input.
-  for (Kind kind : {Kind::kInput, Kind::kViewOfInput, Kind::kViewOfBase, Kind::kViewOfOutput})
+  for (Kind kind : {Kind::kInput, Kind::kViewOfInput, Kind::kViewOfBase, Kind::kViewOfOutput, Kind::kOutput})
     for (size_t i = 0; i < description_.outputs.size(); ++i) {
       const OutputOrigin& origin = description_.outputs[i];
       if (origin.kind != kind) continue;
@@ -123,6 +136,7 @@ ValueList RegenerateOutputs::run(ValueList inputs, const Rest& rest) const {
       if (kind == Kind::kInput) output = inputs[origin.source];
       else if (kind == Kind::kViewOfInput)
         output = view_of(origin, inputs[origin.source].tensor_ref(), output);
+      else if (kind == Kind::kOutput) output = outputs[first + origin.source];
       else if (kind == Kind::kViewOfBase)
         output = view_of(origin, outputs[bases + origin.source].tensor_ref(), output);
       else output = view_of(origin, outputs[first + origin.source].tensor_ref(), output);

@@ -32,6 +32,9 @@ class CallSteps {
   std::vector<std::unique_ptr<CallStep>> steps_;
 };
 
+// Whether steps were made with symbols, so that replaying them gives this view for one size only.
+bool has_symbols(const ViewStep& last);
+
 // After the graph: writes new values into the inputs that it did not write itself.
 class CopyBack final : public CallStep {
  public:

@@ -49,13 +49,16 @@ ValueList fakes_of(const ValueList& leaves, const FakeMode& fake) {
 }
 
 std::vector<CheckInputs::Given> given_inputs(const ValueList& examples, const ValueList& fakes,
-                                             bool drops_duplicates) {
+                                             const CallDescription& description, bool drops_duplicates) {
   std::vector<CheckInputs::Given> all;
   std::map<const TensorImpl*, size_t> first;
+  std::map<const Storage*, size_t> memories;
   for (size_t i = 0; i < fakes.size(); ++i) {
     CheckInputs::Given given{.like = noted_form(fakes[i]), .tree = ExtensionTree::of(fakes[i])};
-    if (fakes[i].is_tensor() && fakes[i].tensor_ref().defined()) {
+    if (fakes[i].is_tensor()) {
       given.requires_grad = fakes[i].tensor_ref().requires_grad();
+      given.is_written = description.inputs[i].is_written;
+      given.memory = memories.try_emplace(examples[i].tensor_ref().storage().get(), i).first->second;
       const auto [known, is_new] = first.try_emplace(examples[i].tensor_ref().impl(), i);
       if (!is_new && drops_duplicates) given.duplicate_of = known->second;
     }
@@ -64,7 +67,14 @@ std::vector<CheckInputs::Given> given_inputs(const ValueList& examples, const Va
   return all;
 }
 
-// The mode of the fake tensors among the examples, or a new one.
+// Steps over symbols would give the geometry of this call to others.
+void refuse_symbolic_geometry(const CallDescription& description) {
+  for (size_t i = 0; i < description.inputs.size(); ++i)
+    if (description.inputs[i].steps && has_symbols(*description.inputs[i].steps))
+      unsupported("input {} gets sizes or strides that follow from symbolic ones; compile for static sizes",
+                  i);
+}
+
 std::unique_ptr<FakeMode> fake_mode_for(const AotOptions& options) {
   FakeOptions fake{.allow_real_inputs = true};
   if (options.dynamic) fake.shape_env = ShapeEnv::create();
@@ -82,8 +92,9 @@ CompiledCall::CompiledCall(const ValueFunction& f, const ValueList& examples, co
   ValueList given = examples, inputs = fakes_of(given, *fake);
   CallDescription description = describe_call(function, inputs, describe);
   std::unique_ptr<DropDuplicates> duplicates = DropDuplicates::needed_for(given, description);
-  steps_.add(std::make_unique<CheckInputs>(name, given_inputs(given, inputs, duplicates != nullptr),
-                                           is_grad_enabled()));
+  refuse_symbolic_geometry(description);
+  steps_.add(std::make_unique<CheckInputs>(
+      name, given_inputs(given, inputs, description, duplicates != nullptr), is_grad_enabled()));
   if (duplicates) {
     function = duplicates->over_the_rest(std::move(function));
     given = duplicates->without_duplicates(given);

@@ -78,9 +78,12 @@ void CompiledGraphs::note_dependences() {
 }
 
 bool CompiledGraphs::depends(size_t input, const std::vector<bool>& tangents) const {
-  for (size_t i = 0; i < tangents.size(); ++i)
+  bool is_constant = true;  // a backward may give what does not depend on the gradient that it gets
+  for (size_t i = 0; i < tangents.size(); ++i) {
     if (tangents[i] && depends_[input][i]) return true;
-  return false;
+    is_constant &= !depends_[input][i];
+  }
+  return is_constant;
 }
 
 ValueList CompiledGraphs::run_forward(ValueList inputs) const {

@@ -22,6 +22,8 @@ using Kind = OutputOrigin::Kind;
 // What stays in the graph does so without autograd: nothing may have followed the writes.
 bool may_stay_in_graph(const InputUse& use) {
   const bool is_plain_write = !use.changes_metadata && !use.requires_grad_after;
+  // Only a graph's caller can give a tensor another geometry over the memory it has.
+  if (use.changes_metadata && !use.replaces_storage) return false;
   return (use.is_written || use.replaces_storage || use.resizes_storage) &&
          (is_plain_write || use.is_hidden_from_autograd || use.is_under_no_grad);
 }
@@ -62,6 +64,7 @@ InputUse use_of(const Value& given, const Value& after, const DescribeOptions& o
   use.is_leaf = before.is_leaf();
   use.requires_grad = before.requires_grad();
   use.requires_grad_after = now.requires_grad();
+  use.after = shape_like(now);
   use.is_written = changes.has_data_mutation();
   use.changes_metadata = changes.has_metadata_mutation();
   use.replaces_storage = changes.was_storage_changed();
@@ -96,7 +99,10 @@ class Outputs {
 
   std::vector<OutputOrigin> origins() {
     std::vector<OutputOrigin> all;
-    for (const Value& output : outputs_) all.push_back(origin(output));
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      all.push_back(origin(outputs_[i]));
+      if (all.back().kind != Kind::kInput && is_defined(outputs_[i])) note_repeated(i, all.back());
+    }
     return all;
   }
   std::vector<Value> bases() const {
@@ -109,11 +115,22 @@ class Outputs {
   static bool is_defined(const Value& value) { return value.is_tensor() && value.tensor_ref().defined(); }
   static const Storage* memory(const Value& value) { return value.tensor_ref().storage().get(); }
 
+  // One tensor that is returned twice is one tensor.
+  void note_repeated(size_t index, OutputOrigin& origin) const {
+    for (size_t i = 0; i < index; ++i)
+      if (is_defined(outputs_[i]) && outputs_[i].tensor_ref().is_same(outputs_[index].tensor_ref())) {
+        origin.kind = Kind::kOutput;
+        origin.source = i;
+        return;
+      }
+  }
+
   OutputOrigin origin(const Value& output) {
     if (!is_defined(output)) return {};
     const Tensor& tensor = output.tensor_ref();
     OutputOrigin found = source_of(tensor);
     found.requires_grad = tensor.requires_grad();
+    found.is_leaf = tensor.is_leaf();
     found.is_silent_view = tensor.impl()->view && tensor.impl()->view->creation == ViewCreation::kNoGrad;
     found.like = shape_like(tensor);
     return found;
@@ -260,6 +277,8 @@ std::string_view name_of(Kind kind) {
       return "a view of base";
     case Kind::kViewOfOutput:
       return "a view of output";
+    case Kind::kOutput:
+      return "output";
     case Kind::kHiddenView:
       return "a view, hidden from autograd, of input";
   }

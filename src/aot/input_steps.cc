@@ -70,8 +70,23 @@ void CheckInputs::check(size_t index, const Value& input, const ValueList& all) 
   check_tensor(index, input.tensor_ref());
   require(given.tree.fits(input), "graph {} was compiled for {} as input {}, but got {}", graph_,
           given.tree.to_string(), index, ExtensionTree::of(input).to_string());
+  if (given.is_written) check_memory(index, all);
   if (given.duplicate_of && !input.tensor_ref().is_same(all[*given.duplicate_of].tensor_ref()))
     refuse_assumption(graph_, index, fmt::format("be a duplicate of input {}", *given.duplicate_of));
+}
+
+// A write would not be seen in another input that the graph takes for one of its own.
+void CheckInputs::check_memory(size_t index, const ValueList& all) const {
+  const Tensor& written = all[index].tensor_ref();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i == index || !all[i].is_tensor() || given_[i].memory == given_[index].memory) continue;
+    require(all[i].tensor_ref().storage() != written.storage() ||
+                !may_share_elements(all[i].tensor_ref(), written),
+            "graph {} was compiled for inputs {} and {} that share no elements, and writes to input {}, but "
+            "now they do; "
+            "compile the function again for this call, or clone one of them",
+            graph_, index, i, index);
+  }
 }
 
 void CheckInputs::check_tensor(size_t index, const Tensor& input) const {
@@ -85,6 +100,13 @@ void CheckInputs::check_tensor(size_t index, const Tensor& input) const {
           "graph {} was compiled for {} as input {}, but got {}; compile the function again for it, or with "
           "dynamic sizes",
           graph_, describe(like), index, describe(input));
+  const bool same_layout = like.is_symbolic() ? like.is_contiguous() == input.is_contiguous()
+                                              : same_strides(like.strides(), input.strides(), like.sizes());
+  require(same_layout || extension_of(input),
+          "graph {} was compiled for strides {} of input {}, but got {}; compile the function again for it, "
+          "or make the "
+          "input contiguous",
+          graph_, describe_sizes(like.strides()), index, describe_sizes(input.strides()));
   if (!is_grad_enabled() || !input.requires_grad()) return;
   if (!given_[index].requires_grad) refuse_assumption(graph_, index, "not require grad");
   require(is_recorded_,
@@ -228,8 +250,13 @@ std::unique_ptr<SyntheticBases> SyntheticBases::needed_for(const ValueList& inpu
     if (sharing.size() < 2 || std::ranges::none_of(sharing, is_written)) continue;
     const std::vector<size_t> members = overlapping(sharing, inputs);
     if (std::ranges::none_of(members, is_written)) continue;
-    for (size_t i : members) is_grouped[i] = true;
+    std::vector<Tensor> likes;
+    for (size_t i : members) {
+      is_grouped[i] = true;
+      likes.push_back(shape_like(inputs[i].tensor_ref()));
+    }
     step->groups_.push_back(members);
+    step->likes_.push_back(std::move(likes));
   }
   if (step->groups_.empty()) return nullptr;
   refuse_extensions(inputs, "aliased");
@@ -277,7 +304,28 @@ ValueFunction SyntheticBases::over_bases(ValueFunction f, const ValueList& input
   };
 }
 
+// The graph knows where in their base the members are.
+void SyntheticBases::check_geometry(const ValueList& inputs) const {
+  for (size_t g = 0; g < groups_.size(); ++g)
+    for (size_t i = 0; i < groups_[g].size(); ++i) {
+      const Tensor &input = inputs[groups_[g][i]].tensor_ref(), &like = likes_[g][i];
+      require(input.storage() == inputs[groups_[g][0]].tensor_ref().storage(),
+              "inputs {} shared their memory when the function was compiled, but now input {} has its own; "
+              "compile the "
+              "function again for this call",
+              fmt::format("{}", fmt::join(groups_[g], ", ")), groups_[g][i]);
+      require(std::ranges::equal(input.plain_sizes(), like.plain_sizes()) &&
+                  same_strides(input.strides(), like.strides(), like.sizes()) &&
+                  input.storage_offset().same_as(like.storage_offset()),
+              "input {} was another part of the memory that it shares with others when the function was "
+              "compiled; compile "
+              "the function again for this call",
+              groups_[g][i]);
+    }
+}
+
 ValueList SyntheticBases::run(ValueList inputs, const Rest& rest) const {
+  check_geometry(inputs);
   for (const Changed& changed : changed_) count_change(inputs[changed.input].tensor_ref());
   ValueList outputs = rest(with_bases(inputs));
   for (const Changed& changed : changed_)

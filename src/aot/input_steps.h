@@ -18,6 +18,8 @@ class CheckInputs final : public CallStep {
     ExtensionTree tree = {};
     bool requires_grad = false;
     std::optional<size_t> duplicate_of;
+    bool is_written = false;
+    size_t memory = 0;  // inputs of one number looked at one storage
   };
   CheckInputs(std::string graph, std::vector<Given> given, bool is_recorded);
   std::string text() const override;
@@ -26,6 +28,7 @@ class CheckInputs final : public CallStep {
  private:
   void check(size_t index, const Value& input, const ValueList& all) const;
   void check_tensor(size_t index, const Tensor& input) const;
+  void check_memory(size_t index, const ValueList& all) const;
 
   std::string graph_;
   std::vector<Given> given_;
@@ -72,7 +75,9 @@ class SyntheticBases final : public CallStep {
     Ref<ViewStep> steps;
     bool is_silent;  // autograd does not follow
   };
+  void check_geometry(const ValueList& inputs) const;
   std::vector<std::vector<size_t>> groups_;  // inputs
+  std::vector<std::vector<Tensor>> likes_;   // what the members were
   std::vector<size_t> others_;
   std::vector<Changed> changed_;  // members of groups that get another geometry
   struct Returned {

@@ -192,6 +192,7 @@ class Cut {
     if (is_symbolic_number_node(node))
       return meta->value.kind() == Value::Kind::kSymInt ? 1 : FlowNetwork::kInfinite;
     if (!meta || !meta->value.is_tensor()) return FlowNetwork::kInfinite;
+    if (is_marked_written(node)) return FlowNetwork::kInfinite / 4;
     const double distance = static_cast<double>(std::clamp<int64_t>(distance_.at(&node), 1, 100));
     const auto bytes = static_cast<int64_t>(static_cast<double>(size_of(node)) * std::pow(1.1, distance));
     bool is_in_memory = node.kind() == NodeKind::kPlaceholder;
@@ -202,10 +203,10 @@ class Cut {
   void add_node(FlowNetwork& network, const Node& node, size_t source, size_t sink) const {
     if (node.kind() == NodeKind::kOutput) return;
     if (backward_.contains(&node)) {
-      // An input that is a gradient as it is may be saved; anything else of the backward is computed there.
-      const bool is_primal = node.kind() == NodeKind::kPlaceholder && !is_tangent(node);
-      network.add_edge(is_primal ? out(node) : in(node), sink, FlowNetwork::kInfinite);
-      if (!is_primal) return;
+      // A value of the forward that is a gradient as it is may be saved; any other is computed in the
+      // backward.
+      network.add_edge(is_forward(node) ? out(node) : in(node), sink, FlowNetwork::kInfinite);
+      if (!is_forward(node)) return;
     }
     if (banned_.contains(&node)) network.add_edge(source, in(node), FlowNetwork::kInfinite);
     network.add_edge(in(node), out(node), cost(node));

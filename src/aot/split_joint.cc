@@ -43,6 +43,12 @@ void mark_side(Node& node, bool is_backward) {
   node.meta().extra.set(std::string(kSide), is_backward ? "backward" : "forward");
 }
 
+void mark_written(Node& node) { node.meta().extra.set("written", true); }
+bool is_marked_written(const Node& node) {
+  const NodeMeta* meta = node.meta_or_null();
+  return meta && meta->extra.contains("written");
+}
+
 bool is_marked_backward(const Node& node) { return side_of(node) == "backward"; }
 
 bool is_tangent(const Node& node) {

@@ -43,5 +43,8 @@ Partition split_joint(const GraphModule& joint, const JointParts& parts, SavedVa
 // needs.
 void mark_side(Node& node, bool is_backward);
 bool is_marked_backward(const Node& node);
+// Marks an input that is written to after the forward: it cannot be saved.
+void mark_written(Node& node);
+bool is_marked_written(const Node& node);
 
 }  // namespace weft::aot

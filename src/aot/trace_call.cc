@@ -93,7 +93,9 @@ class CallTracer {
       return;
     }
     const Tensor& given = input.tensor_ref();
+    const size_t before = recorder_.graph().size();
     placeholders_.emplace_back(with_placeholders(given, name));
+    if (description_.inputs[placeholders_.size() - 1].is_written) mark_new_placeholders(before);
     Tensor functional = functional_form(placeholders_.back().tensor_ref());
     // No leaf: the program may write to it, where it may do so at all.
     if (given.requires_grad()) make_given_result(functional);
@@ -107,6 +109,13 @@ class CallTracer {
     Tensor value = input_value(given);
     recorder_.add_input(next_name(name), value);
     return value;
+  }
+
+  // What is written to holds something else when the backward runs.
+  void mark_new_placeholders(size_t before) {
+    Node* node = recorder_.graph().back();
+    for (size_t count = recorder_.graph().size() - before; count > 0; --count, node = node->previous())
+      mark_written(*node);
   }
 
   std::string next_name(std::string_view name) { return fmt::format(fmt::runtime(name), next_++); }
@@ -127,9 +136,10 @@ class CallTracer {
   // Gradients are dense, whatever the output is.
   Tensor tangent_like(size_t graph_output) {
     const size_t written = description_.written_back.size();
-    const Tensor like = graph_output < written ? given_[description_.written_back[graph_output]].to_tensor()
-                                               : example(graph_output - written).to_tensor();
-    return dense_fake(like);
+    const Value& like = graph_output < written
+                            ? description_.inputs[description_.written_back[graph_output]].after
+                            : example(graph_output - written);
+    return dense_fake(like.to_tensor());
   }
   const Value& example(size_t output) const {
     return output < description_.outputs.size() ? description_.outputs[output].like

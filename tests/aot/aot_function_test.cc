@@ -7,6 +7,7 @@
 #include "support/tensors.h"
 #include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
+#include "weft/autograd/function.h"
 #include "weft/ops/autocast.h"
 #include "weft/ops/functions.h"
 
@@ -130,6 +131,50 @@ TEST(AotFunction, AGradientThatNothingAsksForIsNone) {
   out.elements()[1].to_tensor().sum().backward();
   EXPECT_FALSE(a.grad().defined());
   expect_equal(b.grad(), full({2}, 3.0));
+}
+
+struct ConstantGradient : autograd::Function<ConstantGradient> {
+  static Tensor forward(autograd::FunctionContext& context, const Tensor& x) {
+    context.save_for_backward({x});
+    return x.sum();
+  }
+  static std::vector<Tensor> backward(autograd::FunctionContext& context, const std::vector<Tensor>&) {
+    return {ones_like(context.saved_tensors()[0])};
+  }
+};
+
+TEST(AotFunction, AGradientMayDependOnNoTangent) {
+  Tensor x = aot_leaf(randn({3}));
+  aot_function([](const Tensor& t) { return ConstantGradient::apply(t); })(x).backward();
+  expect_equal(x.grad(), ones({3}));
+}
+
+TEST(AotFunction, InputsThatShareWhatIsWrittenMustHaveDoneSoBefore) {
+  auto f = [](const Tensor& x, const Tensor& y) {
+    x.add_(1);
+    return x * y;
+  };
+  AotFunction apart = aot_function(f);
+  apart(ones({4}), ones({4}));
+  Tensor x = ones({4});
+  EXPECT_ERROR(apart(x, x), "inputs 0 and 1 that share no elements, and writes to input 0, but now they do");
+  expect_equal(x, ones({4}));
+  AotFunction together = aot_function(f);
+  Tensor memory = ones({8});
+  together(memory.slice(0, 0, 4), memory.slice(0, 2, 6));
+  EXPECT_ERROR(together(memory.slice(0, 1, 5), memory.slice(0, 3, 7)), "another part of the memory");
+  EXPECT_ERROR(together(ones({4}), ones({4})), "now input 1 has its own");
+  AotFunction strided = aot_function([](const Tensor& t) { return t.reshape({-1}); });
+  strided(ones({2, 3}));
+  EXPECT_ERROR(strided(ones({3, 2}).t()), "was compiled for strides [3, 1] of input 0, but got [1, 2]");
+}
+
+TEST(AotFunction, ATensorThatIsReturnedTwiceIsOne) {
+  const Value out = aot_function([](const Tensor& t) {
+                      Tensor y = t.sin();
+                      return std::tuple{y, y};
+                    }).call({aot_leaf(randn({3}))});
+  EXPECT_TRUE(out.elements()[0].to_tensor().is_same(out.elements()[1].to_tensor()));
 }
 
 TEST(AotFunction, CastsAreMadeOnce) {

@@ -65,7 +65,8 @@ class Program {
           arange(16, DType::kFloat32).reshape({4, 4}).mul(0.1 + 0.1 * static_cast<double>(i)).clone(),
           requires_grad_[i]);
       made.leaves.emplace_back(leaf);
-      made.inputs.emplace_back(leaf.add(0.5));
+      // Every third input begins within its memory, and is not square.
+      made.inputs.emplace_back(i % 3 == 1 ? leaf.add(0.5).slice(0, 1, 3) : leaf.add(0.5));
     }
     return made;
   }
@@ -92,7 +93,7 @@ class Program {
       case 2:
         return a.sum() + b;
       case 3:
-        return a.numel().same_as(b.numel()) ? a.reshape(b.sizes()) + b : a + 1;
+        return a.numel() == b.numel() ? a.reshape(b.sizes()) + b : a + 1;
       case 4:
         return a.dim() > 1 ? a.t() : a.unsqueeze(0);
       case 5:

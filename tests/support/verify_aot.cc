@@ -105,6 +105,10 @@ void expect_same_aliases(const Run& eager, const Run& compiled, const MadeInputs
       }
     }
     for (size_t k = 0; k < i; ++k)
+      EXPECT_EQ(are_same(eager.outputs[i], eager.outputs[k]),
+                are_same(compiled.outputs[i], compiled.outputs[k]))
+          << "outputs " << i << " and " << k;
+    for (size_t k = 0; k < i; ++k)
       EXPECT_EQ(share_memory(eager.outputs[i], eager.outputs[k]),
                 share_memory(compiled.outputs[i], compiled.outputs[k]))
           << "outputs " << i << " and " << k;
@@ -167,6 +171,7 @@ GraphModule verify_compiled(const ValueFunction& eager, const CompileFunction& c
     verify_once(eager,
                 compile({.forward_compiler = remember,
                          .backward_compiler = aot::nop,
+                         .partitioner = options.partitioner,
                          .decompositions = options.decompositions,
                          .dynamic = options.dynamic,
                          .keep_inference_input_mutations = keep}),

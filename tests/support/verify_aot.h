@@ -26,6 +26,7 @@ struct VerifyAot {
   bool keep_input_mutations = false;  // only with writes kept in the graph; otherwise with and without
   bool dynamic = false;
   Decompositions decompositions = {};
+  aot::Partitioner partitioner = aot::default_partition;
 };
 
 // Compares a function with its compiled form on two copies of the inputs: outputs, gradients, requires_grad,

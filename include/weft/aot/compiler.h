@@ -12,8 +12,7 @@ namespace weft::aot {
 // node lists.
 class CompiledGraph {
  public:
-  // May consume its inputs: whoever calls it gives them away, and memory that nobody else holds is free as
-  // soon as it has been used.
+  // May consume its inputs: whoever calls it gives them away.
   using Boxed = std::function<ValueList(ValueList inputs)>;
 
   CompiledGraph() = default;

@@ -11,7 +11,7 @@ namespace weft::aot {
 // Where a write to an input takes place when the compiled program runs.
 enum class WriteBack : uint8_t {
   kNone,     // nothing happens to it
-  kInGraph,  // a copy_, set_ or resize at the end of the graph
+  kInGraph,  // a copy_ at the end of the graph
   kOutside,  // the graph gives the new value, and the caller's tensor takes it after the run
 };
 
@@ -29,6 +29,7 @@ struct InputUse {
   bool is_under_no_grad = false;         // every write is, or hidden
   WriteBack write_back = WriteBack::kNone;
   Ref<ViewStep> steps = nullptr;  // how it came to its geometry, from what it was
+  Value after = {};               // its type and geometry after the call
 
   bool is_changed() const { return is_written || changes_metadata || resizes_storage; }
 };
@@ -42,20 +43,21 @@ struct OutputOrigin {
     kViewOfInput,   // `steps` from input `source`
     kViewOfBase,    // `steps` from base `source`, an intermediate that the graph gives besides
     kViewOfOutput,  // `steps` from output `source`
+    kOutput,        // output `source` itself
     kHiddenView,    // one of several views of an input that one operator gave: autograd takes it for a value
   };
   Kind kind = Kind::kPlain;
   size_t source = 0;
   Ref<ViewStep> steps = nullptr;  // without a base; null where a view has the geometry of its source
   bool requires_grad = false;
+  bool is_leaf = false;         // with requires_grad: the program made it one, x.view(-1).requires_grad_()
   bool is_silent_view = false;  // made while gradients were not recorded: has no history of its own
   Value like = {};              // of a tensor: its type and geometry
 
   // A leaf that requires a gradient, though it shows memory of something that has a history.
   bool is_silent_leaf() const { return kind == Kind::kFresh && is_silent_view && requires_grad; }
   bool is_regenerated() const {
-    return is_silent_leaf() || kind == Kind::kInput || kind == Kind::kViewOfInput ||
-           kind == Kind::kViewOfBase || kind == Kind::kViewOfOutput;
+    return is_silent_leaf() || (kind != Kind::kPlain && kind != Kind::kFresh && kind != Kind::kHiddenView);
   }
 };
 
