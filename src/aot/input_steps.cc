@@ -248,8 +248,11 @@ std::unique_ptr<SyntheticBases> SyntheticBases::needed_for(const ValueList& inpu
   for (const std::vector<size_t>& sharing : by_storage(inputs)) {
     auto is_written = [&](size_t i) { return description.inputs[i].is_written; };
     if (sharing.size() < 2 || std::ranges::none_of(sharing, is_written)) continue;
-    const std::vector<size_t> members = overlapping(sharing, inputs);
+    std::vector<size_t> members = overlapping(sharing, inputs);
     if (std::ranges::none_of(members, is_written)) continue;
+    // The whole base is written back: whatever else of its memory is written to is a part of it, too.
+    for (size_t i : sharing)
+      if (is_written(i) && std::ranges::find(members, i) == members.end()) members.push_back(i);
     std::vector<Tensor> likes;
     for (size_t i : members) {
       is_grouped[i] = true;

@@ -169,6 +169,32 @@ TEST(AotFunction, InputsThatShareWhatIsWrittenMustHaveDoneSoBefore) {
   EXPECT_ERROR(strided(ones({3, 2}).t()), "was compiled for strides [3, 1] of input 0, but got [1, 2]");
 }
 
+TEST(AotFunction, WritesBesideASharedMemoryAreKept) {
+  auto f = [](const Tensor& a, const Tensor& b, const Tensor& c) {
+    a.add_(b.sum());
+    {
+      NoGrad no_grad;
+      c.mul_(3);
+    }
+    return a * b;
+  };
+  for (bool keep : {false, true}) {
+    Tensor leaf = aot_leaf(ones({8})), leaf2 = aot_leaf(ones({8}));
+    Tensor ours = leaf.clone(), theirs = leaf2.clone();
+    auto parts = [&](const ValueFunction& g, const Tensor& x) {
+      return g(ValueList{x.slice(0, 0, 4), x.slice(0, 2, 6), x.slice(0, 6, 8)}).to_tensor();
+    };
+    AotFunction compiled = aot_function(f, {.keep_inference_input_mutations = keep});
+    Tensor expected = parts(testing::program(f), ours), out = parts(compiled.function(), theirs);
+    // Of another tensor over that memory it is refused.
+    Tensor other = ones({8});
+    EXPECT_ERROR(aot_function(f)(other.slice(0, 0, 4), other.slice(0, 2, 6), other.detach().slice(0, 6, 8)),
+                 "must be views of one tensor");
+    expect_equal(out.detach(), expected.detach());
+    expect_equal(theirs.detach(), ours.detach());
+  }
+}
+
 TEST(AotFunction, ATensorThatIsReturnedTwiceIsOne) {
   const Value out = aot_function([](const Tensor& t) {
                       Tensor y = t.sin();
