@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Records what PyTorch computes with the networks of src/models: tests/data/models/<name>.json.
 
-Usage: scripts/record_models.py [--output tests/data/models]
+Usage: scripts/record_models.py [--output tests/data/models] [--check NAME]
 
-The networks are written here with torch.nn, as torchvision has them. Their weights and the images are numbers that both sides
+The networks are written here with torch.nn, as torchvision has them, and in benchmarks/gpt2.py. Their weights and the images are numbers that both sides
 compute from a formula, in double precision, so that only results are stored: the names and sizes of the state, scores of
 training and evaluation, and of every gradient its length and a weighted sum, which the order of its elements decides.
 Needs PyTorch.
@@ -12,9 +12,15 @@ import argparse
 import json
 import math
 import pathlib
+import sys
 
 import torch
 from torch import nn
+from torch.nn import functional as F
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from gpt2 import Gpt2  # noqa: E402
 
 
 class BasicBlock(nn.Module):
@@ -142,6 +148,47 @@ def values_of(net):
     return result
 
 
+def record_gpt2():
+    """A small one, without dropout: logits, the loss of the next token, and gradients."""
+    with torch.device("meta"):
+        full = Gpt2()
+    result = {
+        "torch": torch.__version__.split("+")[0],
+        "parameters": sum(p.numel() for p in full.parameters()),
+        "state": [[name, list(tensor.shape)] for name, tensor in full.state_dict().items()],
+    }
+    net = Gpt2(vocab_size=29, n_positions=12, n_embd=24, n_layer=2, n_head=4, dropout=0).double()
+    with torch.no_grad():
+        fill(net)
+    tokens = torch.arange(2 * 9).mul(7).remainder(29).view(2, 9)
+    logits = net(tokens[:, :-1])
+    loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+    loss.backward()
+    return result | {
+        "logits": logits.flatten().tolist(),
+        "loss": loss.item(),
+        "gradients": {name: sums(p.grad) for name, p in net.named_parameters()},
+    }
+
+
+def check(name, ours, recorded):
+    """An error unless numbers are close and all else is equal."""
+    if isinstance(recorded, dict):
+        if ours.keys() != recorded.keys():
+            sys.exit(f"{name}: {sorted(ours.keys() ^ recorded.keys())} on one side only")
+        for key in recorded:
+            check(f"{name}.{key}", ours[key], recorded[key])
+    elif isinstance(recorded, list) and recorded and isinstance(recorded[0], float):
+        scale = max(map(abs, recorded))
+        if len(ours) != len(recorded) or any(abs(a - b) > 1e-9 * scale for a, b in zip(ours, recorded)):
+            sys.exit(f"{name} is not what PyTorch computes")
+    elif isinstance(recorded, float):
+        if abs(ours - recorded) > 1e-9 * abs(recorded):
+            sys.exit(f"{name} is {recorded}, but PyTorch computes {ours}")
+    elif ours != recorded and not name.endswith(".torch"):
+        sys.exit(f"{name} is {recorded}, but PyTorch has {ours}")
+
+
 # How each is made for a number of classes, and whether its values are recorded, which the others share.
 MODELS = {
     "resnet18": (lambda n: ResNet(BasicBlock, (2, 2, 2, 2), n), True),
@@ -153,12 +200,17 @@ MODELS = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path(__file__).parent.parent / "tests" / "data" / "models")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "tests" / "data" / "models")
+    parser.add_argument("--check", metavar="NAME", help="compares what is recorded of a model with PyTorch, and writes nothing")
     options = parser.parse_args()
+    records = {name: lambda model=model: record(*model) for name, model in MODELS.items()} | {"gpt2": record_gpt2}
+    if options.check:
+        recorded = json.loads((options.output / f"{options.check}.json").read_text())
+        return check(options.check, records[options.check](), recorded)
     options.output.mkdir(parents=True, exist_ok=True)
-    for name, (make, with_values) in MODELS.items():
+    for name, make_record in records.items():
         path = options.output / f"{name}.json"
-        path.write_text(json.dumps(record(make, with_values), separators=(",", ":")) + "\n")
+        path.write_text(json.dumps(make_record(), separators=(",", ":")) + "\n")
         print(path.name, path.stat().st_size, "bytes")
 
 

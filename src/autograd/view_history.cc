@@ -31,6 +31,8 @@ void refresh_view_history(const Tensor& tensor) {
   if (meta.grad_fn && meta.view_version == tensor.version()) return;
   if (meta.grad_fn) refuse_lost_history(*step);
   FullStackScope scope;
+  // What stands above autograd knows of no history.
+  layer_state().mask &= ~(layer::kRecorderUpper | layer::kFunctionalizeUpper);
   EnableGrad enable;
   Tensor fresh = replay_view(step, step->base);
   VariableMeta& made = variable_meta(fresh);

@@ -1,6 +1,7 @@
 #include "weft/nn/functional.h"
 
 #include "weft/base/error.h"
+#include "weft/ops/functions.h"
 
 namespace weft::nn::functional {
 namespace {
@@ -68,6 +69,36 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, Reduction reduction,
                 int64_t ignore_index) {
   return nll_loss_nd(input, target, weight, reduction, ignore_index);
+}
+
+Tensor embedding_bag(const Tensor& indices_, const Tensor& weight, const EmbeddingBagOptions& options) {
+  Tensor indices = indices_, offsets = options.offsets, factors = options.per_sample_weights;
+  require(!factors.defined() || factors.dim() == indices.dim(),
+          "embedding_bag: If per_sample_weights ({}) is not null, then it must have the same shape as the "
+          "input ({})",
+          factors.defined() ? describe(factors).str() : "", describe(indices));
+  if (indices.dim() == 2) {
+    require(
+        !offsets.defined(),
+        "if input is 2D, then offsets has to be null, as input is treated is a mini-batch of fixed length "
+        "sequences. However, found offsets of type {}",
+        offsets.defined() ? describe(offsets).str() : "");
+    offsets = arange(0, Scalar(indices.numel()), Scalar(indices.size(1)), indices.dtype(), std::nullopt,
+                     indices.device());
+    indices = reshape(indices, {-1});
+    if (factors.defined()) factors = reshape(factors, {-1});
+  } else {
+    require(indices.dim() == 1, "input has to be 1D or 2D Tensor, but got Tensor of dimension {}",
+            indices.dim());
+    require(offsets.defined(), "offsets has to be a 1D Tensor but got null");
+    require(offsets.dim() == 1, "offsets has to be a 1D Tensor, but it is {}", describe(offsets));
+  }
+  require(!options.scale_grad_by_freq || options.mode != BagMode::kMax,
+          "max mode does not support scaling the gradient by the frequency");
+  require(!options.sparse || options.mode != BagMode::kMax, "max mode does not support sparse weights");
+  return std::get<0>(weft::embedding_bag(weight, indices, offsets, options.scale_grad_by_freq,
+                                         static_cast<int64_t>(options.mode), options.sparse, factors,
+                                         options.include_last_offset, options.padding_idx));
 }
 
 }  // namespace weft::nn::functional

@@ -56,19 +56,28 @@ void Optimizer::step_group(size_t index) {
   check_options(index);
   Group& group = groups_[index];
   const Tensor rate = number(lr(index));
-  const size_t count = kept_names(index).size();
   for (size_t i = 0; i < group.parameters.size(); ++i) {
     const Tensor &parameter = group.parameters[i], gradient = parameter.grad();
     if (!gradient.defined()) continue;
-    Kept& kept = group.kept[i];
-    kept.step = kept.step.defined() ? kept.step + 1 : ones({}, kFloat32);
-    // An option that asks for more state may be switched on between steps.
-    while (kept.tensors.size() < count) kept.tensors.push_back(zeros_like(parameter));
-    kept.tensors.resize(count);
+    Kept& kept = this->kept(index, i);
+    kept.step = kept.step + 1;
     Updated moved = update(index, parameter, gradient, kept.tensors, rate, kept.step);
     parameter.copy_(moved.parameter);
     kept.tensors = std::move(moved.state);
   }
+}
+
+Optimizer::Kept& Optimizer::kept(size_t group, size_t index) {
+  require(index < parameters(group).size(), "group {} has {} parameters, but parameter {} was asked for",
+          group, parameters(group).size(), index);
+  NoGrad no_grad;
+  Kept& kept = groups_[group].kept[index];
+  if (!kept.step.defined()) kept.step = zeros({}, kFloat32);
+  // An option that asks for more state may be switched on between steps.
+  const size_t count = kept_names(group).size();
+  while (kept.tensors.size() < count) kept.tensors.push_back(zeros_like(groups_[group].parameters[index]));
+  kept.tensors.resize(count);
+  return kept;
 }
 
 void Optimizer::zero_grad() {
@@ -81,6 +90,13 @@ double* Optimizer::lr_option(size_t group) const {
   for (const OptionRef& option : const_cast<Optimizer*>(this)->option_refs(group))
     if (std::string_view(option.name) == "lr") return option.number;
   unsupported("this optimizer has no learning rate");
+}
+std::vector<std::pair<std::string, double>> Optimizer::fixed_options(size_t group) const {
+  std::vector<std::pair<std::string, double>> values;
+  for (const OptionRef& option : const_cast<Optimizer*>(this)->option_refs(group))
+    if (!option.is_scheduled)
+      values.emplace_back(option.name, option.number ? *option.number : (*option.flag ? 1 : 0));
+  return values;
 }
 double Optimizer::lr(size_t group) const { return *lr_option(group); }
 void Optimizer::set_lr(double lr, size_t group) {
@@ -299,7 +315,9 @@ auto OptimizerOf<Options>::option_refs(size_t group) -> std::vector<OptionRef> {
   std::vector<OptionRef> refs;
   for_each_option(options(group), [&](const char* name, auto& value) {
     if constexpr (std::is_same_v<decltype(value), bool&>) refs.push_back({name, nullptr, &value});
-    else refs.push_back({name, &value, nullptr});
+    else
+      refs.push_back(
+          {name, &value, nullptr, &value == &options(group).lr || &value == &momentum_in(options(group))});
   });
   return refs;
 }
@@ -313,9 +331,9 @@ std::vector<std::string> OptimizerOf<Options>::kept_names(size_t group) const {
 }
 template <typename Options>
 Updated OptimizerOf<Options>::update(size_t group, const Tensor& parameter, const Tensor& gradient,
-                                     const std::vector<Tensor>& state, const Tensor& lr,
-                                     const Tensor& step) const {
-  return updated(options_[group], parameter, gradient, state, lr, step);
+                                     const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step,
+                                     const Tensor& momentum) const {
+  return updated(options_[group], parameter, gradient, state, lr, step, momentum);
 }
 
 template class OptimizerOf<SgdOptions>;

@@ -17,19 +17,21 @@ void check_state(size_t given, const std::vector<std::string>& names) {
 template <typename Options>
 struct AdamStep {
   const Options& options;
-  Tensor lr, step;
+  Tensor lr, step, beta1;
 
   // The state is of real numbers, the parts of complex ones side by side.
   Updated operator()(const Tensor& parameter, const Tensor& gradient,
                      const std::vector<Tensor>& state) const {
     // The running means of the gradient and its square; dividing by the corrections frees them of their start
     // at zero.
-    Tensor mean = add(state[0] * options.beta1, gradient, 1 - options.beta1);
+    Tensor mean = beta1.defined() ? state[0] * beta1 + gradient * (1 - beta1)
+                                  : add(state[0] * options.beta1, gradient, 1 - options.beta1);
     Tensor square = add(state[1] * options.beta2, gradient * gradient, 1 - options.beta2);
     std::vector<Tensor> kept = {mean, square};
     if (options.amsgrad) kept.push_back(maximum(state[2], square));
     Tensor spread = sqrt(kept.back()) / sqrt(correction(options.beta2)) + options.eps;
-    return {parameter - mean / spread * (lr / correction(options.beta1)), kept};
+    const Tensor start = beta1.defined() ? 1 - pow(beta1, step.to(kFloat64)) : correction(options.beta1);
+    return {parameter - mean / spread * (lr / start), kept};
   }
 
  private:
@@ -65,32 +67,38 @@ std::vector<std::string> state_names(const AdamOptions& options) { return adam_s
 std::vector<std::string> state_names(const AdamWOptions& options) { return adam_state_names(options); }
 
 Updated updated(const SgdOptions& options, const Tensor& parameter, const Tensor& gradient,
-                const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step) {
+                const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step,
+                const Tensor& momentum) {
   check_state(state.size(), state_names(options));
   Tensor slope = options.maximize ? -gradient : gradient;
   if (options.weight_decay != 0) slope = add(slope, parameter, options.weight_decay);
   if (options.momentum == 0) return {parameter - slope * lr, {}};
   // The first gradient is taken whole.
   Tensor share = options.dampening == 0 ? slope : slope * (1 - (step > 1).to(kFloat64) * options.dampening);
-  Tensor momentum = add(share, state[0], options.momentum);
-  Tensor direction = options.nesterov ? add(slope, momentum, options.momentum) : momentum;
-  return {parameter - direction * lr, {momentum}};
+  auto carried = [&](const Tensor& onto, const Tensor& velocity) {
+    return momentum.defined() ? onto + velocity * momentum : add(onto, velocity, options.momentum);
+  };
+  Tensor velocity = carried(share, state[0]);
+  Tensor direction = options.nesterov ? carried(slope, velocity) : velocity;
+  return {parameter - direction * lr, {velocity}};
 }
 
 Updated updated(const AdamOptions& options, const Tensor& parameter, const Tensor& gradient,
-                const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step) {
+                const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step,
+                const Tensor& momentum) {
   check_state(state.size(), state_names(options));
   Tensor slope = options.maximize ? -gradient : gradient;
   if (options.weight_decay != 0) slope = add(slope, parameter, options.weight_decay);
-  return on_real_parts(parameter, slope, state, AdamStep<AdamOptions>{options, lr, step});
+  return on_real_parts(parameter, slope, state, AdamStep<AdamOptions>{options, lr, step, momentum});
 }
 
 Updated updated(const AdamWOptions& options, const Tensor& parameter, const Tensor& gradient,
-                const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step) {
+                const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step,
+                const Tensor& momentum) {
   check_state(state.size(), state_names(options));
   Tensor shrunk = options.weight_decay == 0 ? parameter : parameter * (1 - lr * options.weight_decay);
   return on_real_parts(shrunk, options.maximize ? -gradient : gradient, state,
-                       AdamStep<AdamWOptions>{options, lr, step});
+                       AdamStep<AdamWOptions>{options, lr, step, momentum});
 }
 
 }  // namespace weft::optim

@@ -35,6 +35,11 @@ Autocast::~Autocast() {
   active = was_active_ ? active | layer::kAutocast : active & ~layer::kAutocast;
 }
 
+std::optional<DType> detail::autocast_dtype() {
+  const bool is_on = (weft::layer_state().active & layer::kAutocast) != 0;
+  return is_on ? std::optional(narrow_type) : std::nullopt;
+}
+
 std::optional<ValueList> detail::autocast_arguments(const Operator& op, Args args) {
   bool to_narrow = op.has(Traits::kAutocastNarrow), to_wide = op.has(Traits::kAutocastWide);
   // A composite without a rule may be made of operators that cast.

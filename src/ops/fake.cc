@@ -140,6 +140,27 @@ const Value* find_tensor(const Tensor& tensor, Args args, Args given) {
   return nullptr;
 }
 
+// `t_`, `resize_`, `set_` and the like.
+bool changes_metadata(const Operator& op) {
+  if (!op.info().is_mutable || op.form() == OpForm::kOut) return false;
+  return op.has(Traits::kGeometry) ||
+         (op.form() == OpForm::kInplace && op.has(Traits::kView) && !op.has(Traits::kNotDifferentiable));
+}
+
+// A real tensor of the program keeps its geometry, and the stand-in's alone would change: a graph of what
+// follows would not be the program's.
+void refuse_other_geometry(const Operator& op, Args given) {
+  const bool is_recorded = layer_state().active & (layer::kRecorderLower | layer::kRecorderUpper);
+  if (!is_recorded || !changes_metadata(op)) return;
+  for (size_t i = 0; i < given.size(); ++i)
+    require(!op.info().written[i] || !given[i].is_tensor() || !is_real(given[i].tensor_ref()),
+            "Can't call metadata mutating ops on tensors that are no inputs while nothing is computed: {} "
+            "would change the "
+            "sizes, strides or memory of {} itself, which the program has from elsewhere. Change a clone or "
+            "a view of it",
+            op.name(), describe(given[i].tensor_ref()));
+}
+
 void mark_fake(const Value& result, Args args) {
   for_each_tensor(Args(&result, 1), [&](const Tensor& t) {
     // What a call gives back of its arguments stays what it was.
@@ -164,6 +185,7 @@ Value layers::fake(const Operator& op, Args given) {
   if (has_real_tensors(given)) [[unlikely]] {
     if (!mode || !mode->options().allow_real_inputs) refuse_real_tensors(op, given);
     else if (!op.def().higher_order) {
+      refuse_other_geometry(op, given);
       for (const Value& value : given) replaced.push_back(with_stand_ins(value, *mode));
       args = replaced;
     }

@@ -1,17 +1,11 @@
-// Residual networks against PyTorch's numbers. scripts/record_models.py made the files of tests/data/models
-// and has the formula of the weights.
+// Residual networks against PyTorch's numbers.
 #include "weft/models/resnet.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <fstream>
-#include <sstream>
-
-#include "base/json.h"
+#include "models/recorded_model.h"
 #include "support/expect_error.h"
-#include "support/tensors.h"
 #include "weft/dispatch/layers.h"
 #include "weft/ops/fake.h"
 
@@ -19,51 +13,6 @@ namespace weft::models {
 namespace {
 
 using testing::values;
-
-Json recorded(const std::string& name) {
-  std::ifstream file(WEFT_SOURCE_DIR "/tests/data/models/" + name + ".json");
-  std::stringstream text;
-  text << file.rdbuf();
-  return Json::parse(text.str(), name);
-}
-
-// Numbers in [-1, 1) that the recording side computes too.
-Tensor spread(SymIntSpan sizes, uint64_t seed) {
-  Tensor tensor = empty(sizes, kFloat64);
-  for (int64_t i = 0; i < tensor.plain_numel(); ++i) {
-    auto mixed = static_cast<uint32_t>((static_cast<uint64_t>(i) + 1000003 * seed) * 2654435761u);
-    tensor.data<double>()[i] = static_cast<double>(mixed) / 0x1p31 - 1;
-  }
-  return tensor;
-}
-
-void fill(const nn::Module& net) {
-  GradModeScope no_grad(false);
-  uint64_t k = 0;
-  for (const auto& [name, tensor] : net.state_dict()) {
-    Tensor numbers = spread(tensor.sizes(), k++);
-    if (!tensor.is_floating_point()) continue;
-    if (tensor.dim() == 4)
-      numbers *= std::sqrt(6.0 / static_cast<double>(tensor.plain_numel() / tensor.plain_sizes()[0]));
-    else if (name.ends_with("running_var") || (name.ends_with("weight") && tensor.dim() == 1))
-      numbers = numbers * 0.25 + 1;
-    else numbers *= 0.125;
-    copy_(tensor, numbers);
-  }
-}
-
-std::vector<double> sums(const Tensor& tensor) {
-  Tensor flat = tensor.detach().flatten();
-  return {norm(flat).item().to_double(), (flat * spread(flat.sizes(), 1)).sum().item().to_double()};
-}
-
-void expect_close(const std::vector<double>& got, const Json& wanted, const std::string& what) {
-  ASSERT_EQ(got.size(), wanted.size()) << what;
-  double largest = 0;
-  for (const Json& number : wanted.as_array()) largest = std::max(largest, std::fabs(number.as_double()));
-  for (size_t i = 0; i < got.size(); ++i)
-    EXPECT_NEAR(got[i], wanted.at(i).as_double(), 1e-7 * largest) << what << ", number " << i;
-}
 
 struct Model {
   std::string name;
@@ -78,21 +27,10 @@ std::string name_of(const ::testing::TestParamInfo<Model>& info) { return info.p
 class ResNetState : public ::testing::TestWithParam<Model> {};
 
 TEST_P(ResNetState, IsTorchvisions) {
-  Json wanted = recorded(GetParam().name);
+  Json wanted = recorded(WEFT_SOURCE_DIR, GetParam().name);
   FakeMode no_data;
   ResNet net = GetParam().make({});
-  nn::NamedTensors state = net.state_dict();
-  ASSERT_EQ(state.size(), wanted.at("state").size());
-  for (size_t i = 0; i < state.size(); ++i) {
-    const Json& entry = wanted.at("state").at(i);
-    EXPECT_EQ(state[i].first, entry.at(0).as_string());
-    std::vector<int64_t> sizes;
-    for (const Json& size : entry.at(1).as_array()) sizes.push_back(size.as_int());
-    EXPECT_EQ(state[i].second.plain_sizes().vec(), sizes) << state[i].first;
-  }
-  int64_t parameters = 0;
-  for (const Tensor& parameter : net.parameters()) parameters += parameter.plain_numel();
-  EXPECT_EQ(parameters, wanted.at("parameters").as_int());
+  expect_state(net, wanted);
 }
 INSTANTIATE_TEST_SUITE_P(Model, ResNetState, ::testing::Values(kResNet18, kResNet34, kResNet50, kResNeXt50),
                          name_of);
@@ -100,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Model, ResNetState, ::testing::Values(kResNet18, kResNe
 class ResNetValues : public ::testing::TestWithParam<Model> {};
 
 TEST_P(ResNetValues, ArePyTorchs) {
-  Json wanted = recorded(GetParam().name);
+  Json wanted = recorded(WEFT_SOURCE_DIR, GetParam().name);
   ResNet net = GetParam().make({.num_classes = 10});
   net.to(kFloat64);
   fill(net);
@@ -118,8 +56,8 @@ TEST_P(ResNetValues, ArePyTorchs) {
 INSTANTIATE_TEST_SUITE_P(Model, ResNetValues, ::testing::Values(kResNet18, kResNet50), name_of);
 
 TEST(ResNet, HasAsManyParametersAsPublished) {
-  EXPECT_EQ(recorded("resnet18").at("parameters").as_int(), 11'689'512);
-  EXPECT_EQ(recorded("resnet50").at("parameters").as_int(), 25'557'032);
+  EXPECT_EQ(recorded(WEFT_SOURCE_DIR, "resnet18").at("parameters").as_int(), 11'689'512);
+  EXPECT_EQ(recorded(WEFT_SOURCE_DIR, "resnet50").at("parameters").as_int(), 25'557'032);
 }
 
 TEST(ResNet, BeginsAsTrainingOfReluNetworksWants) {

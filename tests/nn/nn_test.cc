@@ -131,6 +131,45 @@ TEST(DropoutTest, RefusesWhatIsNoProbability) {
   EXPECT_ERROR(nn::Dropout(1.5), "dropout probability has to be between 0 and 1, but got 1.5");
 }
 
+TEST(EmbeddingBagTest, AddsAveragesAndTakesMaximaOfRows) {
+  using nn::functional::BagMode;
+  Tensor indices = from_data(std::vector<int64_t>{0, 2, 2, 1}),
+         offsets = from_data(std::vector<int64_t>{0, 3});
+  auto bag = [&](nn::EmbeddingBagOptions options) {
+    nn::EmbeddingBag layer(3, 2, options);
+    NoGrad no_grad;
+    layer.weight.copy_(arange(6, kFloat32).view({3, 2}));
+    return layer;
+  };
+  EXPECT_EQ(testing::values(bag({.mode = BagMode::kSum})(indices, offsets)),
+            (std::vector<double>{8, 11, 2, 3}));
+  EXPECT_EQ(testing::values(bag({.mode = BagMode::kMax})(indices, offsets)),
+            (std::vector<double>{4, 5, 2, 3}));
+  EXPECT_EQ(testing::values(bag({.mode = BagMode::kMean})(indices.view({2, 2}))),
+            (std::vector<double>{2, 3, 3, 4}));
+  EXPECT_EQ(testing::values(bag({.padding_idx = 0, .mode = BagMode::kMean})(indices.view({2, 2}))),
+            (std::vector<double>{4, 5, 3, 4}));
+  EXPECT_EQ(testing::values(bag({.mode = BagMode::kSum})(indices, offsets, ones({4}) * 2)),
+            (std::vector<double>{16, 22, 4, 6}));
+  EXPECT_ERROR(bag({})(indices), "offsets has to be a 1D Tensor but got null");
+  EXPECT_ERROR(bag({})(indices.view({2, 2}), offsets), "if input is 2D, then offsets has to be null");
+  EXPECT_ERROR(bag({.mode = BagMode::kMax, .sparse = true})(indices, offsets),
+               "max mode does not support sparse weights");
+  EXPECT_ERROR(nn::EmbeddingBag(3, 2, {.padding_idx = 3}), "padding_idx 3 must be within the 3 rows");
+}
+
+TEST(LinearTest, HasParametersOfTheTypeThatIsAskedFor) {
+  nn::Linear wide(3, 2, {.dtype = kFloat64}), complex(3, 2, {.dtype = kComplex64});
+  EXPECT_EQ(wide.weight.dtype(), kFloat64);
+  EXPECT_EQ(wide.bias.dtype(), kFloat64);
+  EXPECT_EQ(complex.weight.dtype(), kComplex64);
+  Tensor x = randn({4, 3}, kComplex64);
+  Tensor y = complex(x);
+  EXPECT_EQ(y.dtype(), kComplex64);
+  EXPECT_TRUE(testing::close(y, matmul(x, complex.weight.t()) + complex.bias));
+  EXPECT_GT(imag(complex.weight).abs().max().item().to_double(), 0);
+}
+
 TEST(EmbeddingTest, LooksUpRowsAndSparesThePadding) {
   nn::Embedding table(4, 3, {.padding_idx = -1});
   EXPECT_EQ(values(table.weight.detach().select(0, 3)), (std::vector<double>{0, 0, 0}));

@@ -96,6 +96,8 @@ inline const Exceptions kSavedStatistics = {
     {"aten::native_batch_norm_backward", "mean and deviation are functions of the input"},
     {"aten::native_layer_norm_backward", "mean and deviation are functions of the input"},
     {"aten::native_group_norm_backward", "mean and deviation are functions of the input"},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+     "out and logsumexp are functions of the input"},
 };
 inline Exceptions both(Exceptions a, const Exceptions& b) {
   a.insert(a.end(), b.begin(), b.end());

@@ -96,6 +96,12 @@ TEST(Meta, SymbolicSizesGiveTheSameAtTheirHints) {
                {"aten::select_backward", given},
                {"aten::slice_backward", given},
                {"aten::diagonal_backward", given},
+               {"aten::unfold_backward", given},
+               {"aten::rms_norm", given},
+               {"aten::gru.input", "every step is a call of its own"},
+               {"aten::lstm.input", "every step is a call of its own"},
+               {"aten::rnn_tanh.input", "every step is a call of its own"},
+               {"aten::rnn_relu.input", "every step is a call of its own"},
                {"aten::upsample_nearest2d_backward", given},
                {"aten::upsample_bilinear2d_backward", given},
                {"aten::index_select_backward", given},
@@ -121,7 +127,12 @@ TEST(Meta, DataDependentSizesAreUnbacked) {
         texts.push_back(fmt::format("got {}, expected {}", weft::describe(got[i]).str(),
                                     weft::describe(expected[i]).str()));
   };
-  expect_only(check_samples([](const Operator& op) { return op.has(Traits::kDataDependent); }, check), {});
+  const char* steps = "how many sequences each step has decides what is called";
+  expect_only(check_samples([](const Operator& op) { return op.has(Traits::kDataDependent); }, check),
+              {{"aten::gru.data", steps},
+               {"aten::lstm.data", steps},
+               {"aten::rnn_relu.data", steps},
+               {"aten::rnn_tanh.data", steps}});
 }
 
 // Every size of 2 and more becomes a symbol without a hint; 0 and 1 stay, since they mean something else to
@@ -195,7 +206,11 @@ TEST(Meta, SizesWithoutHintsNeedNoGuards) {
   };
   const Exceptions must_guard = {{"aten::chunk", "the number of results depends on the size"},
                                  {"aten::split.Tensor", "the number of results depends on the size"},
-                                 {"aten::unbind.int", "the number of results is the size"}};
+                                 {"aten::unbind.int", "the number of results is the size"},
+                                 {"aten::gru.input", "the number of steps is the size"},
+                                 {"aten::lstm.input", "the number of steps is the size"},
+                                 {"aten::rnn_tanh.input", "the number of steps is the size"},
+                                 {"aten::rnn_relu.input", "the number of steps is the size"}};
   expect_only(check_samples(has_plain_result_sizes, check), must_guard);
 }
 

@@ -46,6 +46,7 @@ enum class Traits : uint32_t {
   kGeometry = 1u << 19,        // its kernel changes sizes, strides or storage of its target, and no element
   kNumberOverload = 1u << 20,  // the overload "Tensor" of its name with a number for the second tensor
   kLifts = 1u << 21,           // takes a tensor from outside of the program into it
+  kCore = 1u << 22,            // stays in a graph of Core ATen: PyTorch's core table leaves it
 };
 constexpr Traits operator|(Traits a, Traits b) { return Traits(uint32_t(a) | uint32_t(b)); }
 constexpr bool operator&(Traits a, Traits b) { return (uint32_t(a) & uint32_t(b)) != 0; }

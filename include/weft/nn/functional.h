@@ -36,4 +36,15 @@ Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction =
 Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight = {},
                 Reduction reduction = Reduction::kMean, int64_t ignore_index = -100);
 
+// What a bag of rows becomes.
+enum class BagMode : int64_t { kSum = 0, kMean = 1, kMax = 2 };
+struct EmbeddingBagOptions {
+  Tensor offsets = {};  // where the bags begin in a list of indices; bags of [B, N] indices have none
+  BagMode mode = BagMode::kMean;
+  Tensor per_sample_weights = {};           // of sums: what each row counts
+  std::optional<int64_t> padding_idx = {};  // a row that counts for nothing
+  bool scale_grad_by_freq = false, sparse = false, include_last_offset = false;
+};
+Tensor embedding_bag(const Tensor& indices, const Tensor& weight, const EmbeddingBagOptions& options = {});
+
 }  // namespace weft::nn::functional

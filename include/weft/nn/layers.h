@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "weft/nn/activations.h"
+#include "weft/nn/functional.h"
 #include "weft/nn/module.h"
 #include "weft/nn/normalisation.h"
 #include "weft/nn/spatial.h"
@@ -13,6 +14,7 @@ namespace weft::nn {
 
 struct LinearOptions {
   bool bias = true;
+  DType dtype = DType::kFloat32;  // of the parameters; complex types too
 };
 // y = x W^T + b, W of [out, in].
 class Linear : public Module {
@@ -41,20 +43,41 @@ class Conv2d : public Module {
 struct EmbeddingOptions {
   std::optional<int64_t> padding_idx = {};  // a row of zeros that gets no gradient; -1 is the last
   bool scale_grad_by_freq = false;  // gradients are divided by how often their row occurs in the batch
+  bool sparse = false;              // gradients have the rows that were looked up only (weft/ops/sparse.h)
 };
 // A table of vectors, looked up by number: [*] of integers gives [*, dim].
 class Embedding : public Module {
  public:
   Embedding(int64_t count, int64_t dim, EmbeddingOptions options = {});
   Tensor forward(const Tensor& indices) {
-    return embedding(weight, indices, padding_, scale_grad_by_freq_, false);
+    return embedding(weight, indices, padding_, scale_grad_by_freq_, sparse_);
   }
   WEFT_ARGS(input)
   Tensor weight;
 
  private:
   int64_t padding_;  // -1 for none
-  bool scale_grad_by_freq_;
+  bool scale_grad_by_freq_, sparse_;
+};
+
+struct EmbeddingBagOptions {
+  std::optional<int64_t> padding_idx = {};  // a row that counts for nothing; -1 is the last
+  functional::BagMode mode = functional::BagMode::kMean;
+  bool scale_grad_by_freq = false;   // gradients are divided by how often their row occurs in the batch
+  bool sparse = false;               // gradients have the rows that were looked up only (weft/ops/sparse.h)
+  bool include_last_offset = false;  // the last offset is the end of the last bag
+};
+// Sums, means or maxima of rows of a table: bags of [B, N] indices give [B, dim], and so do a list of indices
+// and the offsets at which its bags begin.
+class EmbeddingBag : public Module {
+ public:
+  EmbeddingBag(int64_t count, int64_t dim, EmbeddingBagOptions options = {});
+  Tensor forward(const Tensor& indices, const Tensor& offsets = {}, const Tensor& per_sample_weights = {});
+  WEFT_ARGS(input, offsets, per_sample_weights)
+  Tensor weight;
+
+ private:
+  EmbeddingBagOptions options_;
 };
 
 class Dropout : public Module {

@@ -35,16 +35,33 @@ class Optimizer {
   // that list them all.
   void load_state_dict(const NamedTensors& state);
 
+  // --- for whoever runs the updates in a graph of their own (weft/aot/train_step.h)
+
+  // What is kept for one parameter.
+  struct Kept {
+    Tensor step;  // how many there were, as a tensor of one element; undefined before the first
+    std::vector<Tensor> tensors;
+  };
+  // That of a parameter, made where there is less than the options ask for: zeros, after no step.
+  Kept& kept(size_t group, size_t index);
+  // The names of the tensors in it.
+  virtual std::vector<std::string> kept_names(size_t group) const = 0;
+  // What a step makes of a parameter and the tensors that are kept for it, as a function that writes to
+  // nothing: optim::updated.
+  virtual Updated update(size_t group, const Tensor& parameter, const Tensor& gradient,
+                         const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step,
+                         const Tensor& momentum = {}) const = 0;
+  // The options of a group by their names, flags as 0 and 1, but for the learning rate and the momentum,
+  // which schedules move.
+  std::vector<std::pair<std::string, double>> fixed_options(size_t group) const;
+
  protected:
   // An option by its name: a number or a flag.
   struct OptionRef {
     const char* name;
     double* number;
     bool* flag;
-  };
-  struct Kept {
-    Tensor step;  // how many there were, as a tensor of one element; undefined before the first
-    std::vector<Tensor> tensors;
+    bool is_scheduled = false;  // the learning rate, the momentum
   };
   struct Group {
     std::vector<Tensor> parameters;
@@ -60,9 +77,6 @@ class Optimizer {
   void add_parameters(std::vector<Tensor> parameters);
   virtual std::vector<OptionRef> option_refs(size_t group) = 0;
   virtual void check_options(size_t group) const = 0;
-  virtual std::vector<std::string> kept_names(size_t group) const = 0;
-  virtual Updated update(size_t group, const Tensor& parameter, const Tensor& gradient,
-                         const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step) const = 0;
 
  private:
   void step_group(size_t group);
@@ -91,13 +105,14 @@ class OptimizerOf : public Optimizer {
   Options& options(size_t group = 0);
   double momentum(size_t group = 0) const override;
   void set_momentum(double momentum, size_t group) override;
+  std::vector<std::string> kept_names(size_t group) const override;
+  Updated update(size_t group, const Tensor& parameter, const Tensor& gradient,
+                 const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step,
+                 const Tensor& momentum = {}) const override;
 
  private:
   std::vector<OptionRef> option_refs(size_t group) override;
   void check_options(size_t group) const override;
-  std::vector<std::string> kept_names(size_t group) const override;
-  Updated update(size_t group, const Tensor& parameter, const Tensor& gradient,
-                 const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step) const override;
 
   std::vector<Options> options_;  // one a group
 };

@@ -43,13 +43,16 @@ std::vector<std::string> state_names(const SgdOptions& options);
 std::vector<std::string> state_names(const AdamOptions& options);
 std::vector<std::string> state_names(const AdamWOptions& options);
 
-// One step. `lr` takes the place of options.lr; `step` counts from 1; the state is in the order of
-// `state_names`.
+// One step. `lr` takes the place of options.lr, and `momentum`, where it is given, that of options.momentum
+// or beta1; `step` counts from 1; the state is in the order of `state_names`.
 Updated updated(const SgdOptions& options, const Tensor& parameter, const Tensor& gradient,
-                const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step);
+                const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step,
+                const Tensor& momentum = {});
 Updated updated(const AdamOptions& options, const Tensor& parameter, const Tensor& gradient,
-                const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step);
+                const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step,
+                const Tensor& momentum = {});
 Updated updated(const AdamWOptions& options, const Tensor& parameter, const Tensor& gradient,
-                const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step);
+                const std::vector<Tensor>& state, const Tensor& lr, const Tensor& step,
+                const Tensor& momentum = {});
 
 }  // namespace weft::optim

@@ -21,6 +21,8 @@ class Autocast {
 };
 
 namespace detail {
+// The narrower type; nothing where autocast is off.
+std::optional<DType> autocast_dtype();
 // What autocast does to a call, for a layer that must do so itself. Nothing where it goes on in parts, which
 // are looked at one by one; otherwise the arguments in the types that it runs in.
 std::optional<ValueList> autocast_arguments(const Operator& op, Args args);

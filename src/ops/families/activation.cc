@@ -1,4 +1,5 @@
 // Activations of neural networks, with the operators of their derivatives.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 
 namespace weft::ops {
@@ -66,15 +67,11 @@ PointwiseCall threshold_backward_lower(const Tensor& grad, const Tensor& self, c
 
 }  // namespace
 
-// Their decomposition into core operators.
-Tensor tanh_backward_parts(const Tensor& grad, const Tensor& y) { return grad * conj_of(rsub(y * y, 1)); }
-Tensor sigmoid_backward_parts(const Tensor& grad, const Tensor& y) { return grad * conj_of(y * rsub(y, 1)); }
-
 WEFT_OPERATOR(relu) = {
     .schema = "aten::relu(Tensor self) -> Tensor",
     .inplace = "aten::relu_(Tensor(a!) self) -> Tensor(a!)",
     .out = "aten::relu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = Unary<cpu::kRelu>::meta_function(),
     .kernel = Unary<cpu::kRelu>::exact_kernels(),
     .lower = Unary<cpu::kRelu>::lower_rule(),
@@ -88,7 +85,7 @@ WEFT_OPERATOR(tanh) = {
     .schema = "aten::tanh(Tensor self) -> Tensor",
     .inplace = "aten::tanh_(Tensor(a!) self) -> Tensor(a!)",
     .out = "aten::tanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = Unary<cpu::kTanh, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kTanh, TypeRule::kFloat>::kernels(),
     .lower = Unary<cpu::kTanh, TypeRule::kFloat>::lower_rule(),
@@ -102,7 +99,7 @@ WEFT_OPERATOR(sigmoid) = {
     .schema = "aten::sigmoid(Tensor self) -> Tensor",
     .inplace = "aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)",
     .out = "aten::sigmoid.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = Unary<cpu::kSigmoid, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kSigmoid, TypeRule::kFloat>::kernels(),
     .lower = Unary<cpu::kSigmoid, TypeRule::kFloat>::lower_rule(),
@@ -130,6 +127,7 @@ WEFT_OPERATOR(silu) = {
     // Of complex numbers, too: the derivative is that of a holomorphic function.
     .jvp = [](const Jvp& j) { return std::vector<Tensor>{silu_backward(j.tangent(0), j.input(0))}; },
     .batch = pointwise_batch,
+    .decompose = function<&silu_parts>(),
     .samples = real_samples,
 };
 
@@ -192,6 +190,7 @@ WEFT_OPERATOR(silu_backward) = {
                   return Grads{silu_backward(v.grad(), x), v.grad() * grad * second};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&silu_backward_parts>(),
     .samples = pair_samples,
 };
 
@@ -211,6 +210,7 @@ WEFT_OPERATOR(threshold_backward) = {
                                zeros_like(v.grad())};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&threshold_backward_parts>(),
     .samples =
         [] { return Samples{{"plain", {f64({3, 4}), f64({3, 4}), 0}}, {"f32", {f32({5}), f32({5}), 0.5}}}; },
 };
@@ -219,7 +219,7 @@ WEFT_OPERATOR(gelu) = {
     .schema = "aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor",
     .inplace = "aten::gelu_(Tensor(a!) self, *, str approximate=\"none\") -> Tensor(a!)",
     .out = "aten::gelu.out(Tensor self, *, str approximate=\"none\", Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = function<&gelu_meta>(),
     .kernel = lowered_exact<&gelu_meta, &gelu_lower>(),
     .lower = lowering<&gelu_lower>(),
@@ -253,6 +253,7 @@ WEFT_OPERATOR(gelu_backward) = {
                   return Grads{gelu_backward(v.grad(), v.input(1), approximate), second};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&gelu_backward_parts>(),
     .samples =
         [] {
           return Samples{{"exact", {f64({3, 4}), f64({3, 4})}}, {"tanh", {f64({3, 4}), f64({3, 4}), "tanh"}}};

@@ -1,4 +1,5 @@
 // Activations with an exponential piece, with the operators of their derivatives.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/activation.h"
 #include "ops/support/family.h"
 
@@ -46,7 +47,7 @@ WEFT_OPERATOR(elu) = {
     .out =
         "aten::elu.out(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out) "
         "-> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = Elu::meta_function(),
     .kernel = Elu::kernels(),
     .lower = Elu::lower_rule(),
@@ -79,6 +80,7 @@ WEFT_OPERATOR(elu_backward) = {
     .lower = lowering<&elu_backward_lower>(),
     .vjp = {.saves = inputs(0, 5), .rule = elu_backward_vjp},
     .batch = pointwise_batch,
+    .decompose = function<&elu_backward_parts>(),
     .samples =
         [] {
           return Samples{{"of_input", {f64({3, 4}), 1.5, 0.75, 2, false, f64({3, 4})}},
@@ -102,6 +104,7 @@ WEFT_OPERATOR(softplus) = {
                   return Grads{softplus_backward(v.grad(), v.input(0), v.arg<Scalar>(1), v.arg<Scalar>(2))};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&softplus_parts>(),
     .samples =
         [] {
           return Samples{{"plain", {f64({3, 4})}},
@@ -130,6 +133,7 @@ WEFT_OPERATOR(softplus_backward) = {
                                sigmoid_backward(product, sigmoid(scaled)) * (scaled < threshold)};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&softplus_backward_parts>(),
     .samples =
         [] {
           return Samples{{"plain", {f64({3, 4}), f64({3, 4}), 1, 20}},

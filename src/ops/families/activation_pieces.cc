@@ -1,4 +1,5 @@
 // Activations made of straight pieces, with the operators of their derivatives.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/activation.h"
 #include "ops/support/family.h"
 #include "ops/support/number_range.h"
@@ -94,6 +95,7 @@ WEFT_OPERATOR(threshold) = {
                   return Grads{threshold_backward(v.grad(), v.input(0), v.arg<Scalar>(1))};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&threshold_parts>(),
     .samples =
         [] {
           return Samples{{"plain", {f64({3, 4}), 0.5, -7}},
@@ -108,7 +110,7 @@ WEFT_OPERATOR(hardtanh) = {
     .out =
         "aten::hardtanh.out(Tensor self, Scalar min_val=-1, Scalar max_val=1, *, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = function<&hardtanh_meta>(),
     .kernel = lowered_exact<&hardtanh_meta, &hardtanh_lower>(),
     .lower = lowering<&hardtanh_lower>(),
@@ -144,6 +146,7 @@ WEFT_OPERATOR(hardtanh_backward) = {
                                zeros_like(v.grad())};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&hardtanh_backward_parts>(),
     .samples =
         [] {
           return Samples{{"plain", {f64({3, 4}), f64({3, 4}), -1, 1}}, {"f32", {f32({5}), f32({5}), 0, 0.5}}};
@@ -169,6 +172,7 @@ WEFT_OPERATOR(hardsigmoid) = {
     .vjp = {.saves = inputs(0),
             .rule = [](const Vjp& v) { return Grads{hardsigmoid_backward(v.grad(), v.input(0))}; }},
     .batch = pointwise_batch,
+    .decompose = function<&hardsigmoid_parts>(),
     .samples = wide_samples,
 };
 
@@ -187,6 +191,7 @@ WEFT_OPERATOR(hardsigmoid_backward) = {
                   return Grads{hardsigmoid_backward(v.grad(), v.input(1)), zeros_like(v.grad())};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&hardsigmoid_backward_parts>(),
     .samples = wide_pair_samples,
 };
 
@@ -201,6 +206,7 @@ WEFT_OPERATOR(hardswish) = {
     .vjp = {.saves = inputs(0),
             .rule = [](const Vjp& v) { return Grads{hardswish_backward(v.grad(), v.input(0))}; }},
     .batch = pointwise_batch,
+    .decompose = function<&hardswish_parts>(),
     .samples = wide_samples,
 };
 
@@ -219,6 +225,7 @@ WEFT_OPERATOR(hardswish_backward) = {
                                masked(v.grad() * v.input(0) / 3, logical_and(x > -3, x < 3))};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&hardswish_backward_parts>(),
     .samples = wide_pair_samples,
 };
 
@@ -226,7 +233,7 @@ WEFT_OPERATOR(leaky_relu) = {
     .schema = "aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
     .inplace = "aten::leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)",
     .out = "aten::leaky_relu.out(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = LeakyRelu::meta_function(),
     .kernel = LeakyRelu::kernels(),
     .lower = LeakyRelu::lower_rule(),
@@ -263,6 +270,7 @@ WEFT_OPERATOR(leaky_relu_backward) = {
                                zeros_like(v.grad())};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&leaky_relu_backward_parts>(),
     .samples =
         [] {
           return Samples{{"plain", {f64({3, 4}), f64({3, 4}), 0.1, false}},

@@ -1,5 +1,6 @@
 // The same memory under another handle: with its history, without it, or read as another type; and what
 // enters a program from outside.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 
 namespace weft::ops {
@@ -105,7 +106,7 @@ void lift_copy_into(const Tensor& self, const Tensor& out) { copy_values(out, se
 
 WEFT_OPERATOR(alias) = {
     .schema = "aten::alias(Tensor(a) self) -> Tensor(a)",
-    .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
+    .traits = Traits::kCore | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&alias_kernel>(),
     .kernel = view_kernels<&alias_kernel>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{v.grad()}; }},
@@ -121,6 +122,7 @@ WEFT_OPERATOR(detach) = {
     .meta = function<&alias_kernel>(),
     .kernel = {.functional = function<&alias_kernel>(), .inplace = function<&detach_inplace>()},
     .batch = same_batch,
+    .decompose = function<&detach_parts>(),
     .inverse = function<&alias_inverse>(),
     .samples = [] { return Samples{{"plain", {f64({2, 3})}}}; },
 };

@@ -1,4 +1,5 @@
 // Sums, differences, products, quotients and their like.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 #include "ops/support/number_range.h"
 
@@ -93,7 +94,7 @@ WEFT_OPERATOR(add_tensor) = {
     .schema = "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     .inplace = "aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
     .out = "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = function<&Add::meta>(),
     .kernel = Add::kernels(),
     .lower = lowering<&Add::lower<Tensor>>(),
@@ -111,7 +112,7 @@ WEFT_OPERATOR(add_scalar) = {
     .schema = "aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     .inplace = "aten::add_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)",
     .out = "aten::add.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kNumberOverload,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kNumberOverload,
     .meta = function<&Add::scalar_meta>(),
     .kernel = Add::scalar_kernels(),
     .lower = lowering<&Add::lower<Scalar>>(),
@@ -124,7 +125,7 @@ WEFT_OPERATOR(sub_tensor) = {
     .schema = "aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
     .inplace = "aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
     .out = "aten::sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = function<&Sub::meta>(),
     .kernel = Sub::kernels(),
     .lower = lowering<&Sub::lower<Tensor>>(),
@@ -143,7 +144,7 @@ WEFT_OPERATOR(sub_scalar) = {
     .schema = "aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
     .inplace = "aten::sub_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)",
     .out = "aten::sub.Scalar_out(Tensor self, Scalar other, Scalar alpha=1, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kNumberOverload,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kNumberOverload,
     .meta = function<&Sub::scalar_meta>(),
     .kernel = Sub::scalar_kernels(),
     .lower = lowering<&Sub::lower<Scalar>>(),
@@ -187,6 +188,7 @@ WEFT_OPERATOR(rsub_scalar) = {
                   return Grads{alpha.equals_number(1) ? -v.grad() : -v.grad() * alpha};
                 }},
     .batch = pointwise_batch,
+    .decompose = function<&rsub_scalar_parts>(),
     .samples = scalar_samples,
 };
 
@@ -194,7 +196,7 @@ WEFT_OPERATOR(mul_tensor) = {
     .schema = "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor",
     .inplace = "aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     .out = "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kCommutative | Traits::kLinear,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kCommutative | Traits::kLinear,
     .meta = Binary<cpu::kMul>::meta_function(),
     .kernel = Binary<cpu::kMul>::kernels(),
     .lower = Binary<cpu::kMul>::lower_rule(),
@@ -212,7 +214,7 @@ WEFT_OPERATOR(mul_scalar) = {
     .schema = "aten::mul.Scalar(Tensor self, Scalar other) -> Tensor",
     .inplace = "aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
     .out = "aten::mul.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kLinear | Traits::kNumberOverload,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kLinear | Traits::kNumberOverload,
     .meta = BinaryScalar<cpu::kMul>::meta_function(),
     .kernel = BinaryScalar<cpu::kMul>::exact_kernels(),
     .lower = BinaryScalar<cpu::kMul>::lower_rule(),
@@ -225,7 +227,7 @@ WEFT_OPERATOR(div_tensor) = {
     .schema = "aten::div.Tensor(Tensor self, Tensor other) -> Tensor",
     .inplace = "aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     .out = "aten::div.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = Binary<cpu::kDiv, TypeRule::kFloat>::meta_function(),
     .kernel = Binary<cpu::kDiv, TypeRule::kFloat>::kernels(),
     .lower = Binary<cpu::kDiv, TypeRule::kFloat>::lower_rule(),
@@ -247,7 +249,7 @@ WEFT_OPERATOR(div_scalar) = {
     .schema = "aten::div.Scalar(Tensor self, Scalar other) -> Tensor",
     .inplace = "aten::div_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
     .out = "aten::div.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kLinear | Traits::kNumberOverload,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kLinear | Traits::kNumberOverload,
     .meta = BinaryScalar<cpu::kDiv, TypeRule::kFloat>::meta_function(),
     .kernel = BinaryScalar<cpu::kDiv, TypeRule::kFloat>::exact_kernels(),
     .lower = BinaryScalar<cpu::kDiv, TypeRule::kFloat>::lower_rule(),
@@ -260,7 +262,7 @@ WEFT_OPERATOR(neg) = {
     .schema = "aten::neg(Tensor self) -> Tensor",
     .inplace = "aten::neg_(Tensor(a!) self) -> Tensor(a!)",
     .out = "aten::neg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kLinear,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kLinear,
     .meta = Unary<cpu::kNeg>::meta_function(),
     .kernel = Unary<cpu::kNeg>::exact_kernels(),
     .lower = Unary<cpu::kNeg>::lower_rule(),
@@ -273,7 +275,7 @@ WEFT_OPERATOR(reciprocal) = {
     .schema = "aten::reciprocal(Tensor self) -> Tensor",
     .inplace = "aten::reciprocal_(Tensor(a!) self) -> Tensor(a!)",
     .out = "aten::reciprocal.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = Unary<cpu::kReciprocal, TypeRule::kFloat>::meta_function(),
     .kernel = Unary<cpu::kReciprocal, TypeRule::kFloat>::kernels(),
     .lower = Unary<cpu::kReciprocal, TypeRule::kFloat>::lower_rule(),

@@ -199,7 +199,7 @@ WEFT_OPERATOR(as_strided) = {
     .inplace =
         "aten::as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
         "Tensor(a!)",
-    .traits = Traits::kReadsStrides | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
+    .traits = Traits::kCore | Traits::kReadsStrides | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&as_strided_kernel>(),
     .kernel = view_kernels<&as_strided_kernel>(),
     .vjp = {.saves = sizes(0),

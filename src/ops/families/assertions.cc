@@ -78,6 +78,41 @@ void constrain_range_for_size(const Scalar& size, std::optional<int64_t> min, st
 
 constexpr Traits kAsserts = Traits::kEffectful | Traits::kNotDifferentiable | Traits::kNotBatchable;
 
+// A tensor of one element that must not be zero. Only a run knows.
+void assert_true(const Tensor& self, std::string_view message) {
+  require(guard_or(self.numel() == 1, true), "_assert_async: expected a tensor of one element, but got {}",
+          describe(self));
+  if (self.storage()->has_memory() && !self.item().to_bool()) throw AssertionError(std::string(message));
+}
+void assert_true_meta(const Tensor& self, std::string_view) {
+  require(guard_or(self.numel() == 1, true), "_assert_async: expected a tensor of one element, but got {}",
+          describe(self));
+}
+void assert_async(const Tensor& self) {
+  assert_true(self, "Expected Tensor with single nonzero value, but got zero");
+}
+void assert_async_meta(const Tensor& self) { assert_true_meta(self, ""); }
+
+void assert_metadata(const Tensor& a, OptionalSymIntSpan size, OptionalSymIntSpan stride,
+                     std::optional<DType> dtype, std::optional<Device> device, std::optional<Layout> layout) {
+  auto same = [](SymIntSpan x, SymIntSpan y) {
+    if (x.size() != y.size()) return false;
+    for (size_t i = 0; i < x.size(); ++i)
+      if (!guard_or(x[i] == y[i], true)) return false;
+    return true;
+  };
+  require(!size || same(*size, a.sizes()), "Tensor sizes mismatch! Expected: {}, Got: {}",
+          describe_sizes(size ? *size : a.sizes()), describe_sizes(a.sizes()));
+  require(!stride || same(*stride, a.strides()), "Tensor strides mismatch! Expected: {}, Got: {}",
+          describe_sizes(stride ? *stride : a.strides()), describe_sizes(a.strides()));
+  require(!dtype || *dtype == a.dtype(), "Tensor dtype mismatch! Expected: {}, Got: {}",
+          dtype_name(dtype.value_or(a.dtype())), dtype_name(a.dtype()));
+  require(!device || *device == a.device(), "Tensor device mismatch! Expected: {}, Got: {}",
+          device ? device->to_string() : "", a.device().to_string());
+  require(!layout || *layout == Layout::kStrided,
+          "Tensor layout mismatch! Expected another layout, Got: strided");
+}
+
 }  // namespace
 
 WEFT_OPERATOR(assert_scalar) = {
@@ -102,6 +137,32 @@ WEFT_OPERATOR(sym_constrain_range_for_size) = {
     .meta = function<&constrain_range_for_size>(),
     .kernel = {.functional = function<&constrain_range_for_size>()},
     .samples = [] { return Samples{{"open", {3}}, {"closed", {3, 2, 8}}}; },
+};
+
+WEFT_OPERATOR(assert_async) = {
+    .schema = "aten::_assert_async(Tensor self) -> ()",
+    .traits = kAsserts,
+    .meta = function<&assert_async_meta>(),
+    .kernel = {.functional = function<&assert_async>()},
+    .samples = [] { return Samples{{"true", {i64({}, 1, 2)}}}; },
+};
+
+WEFT_OPERATOR(assert_async_msg) = {
+    .schema = "aten::_assert_async.msg(Tensor self, str assert_msg) -> ()",
+    .traits = kAsserts,
+    .meta = function<&assert_true_meta>(),
+    .kernel = {.functional = function<&assert_true>()},
+    .samples = [] { return Samples{{"true", {i64({}, 1, 2), "must hold"}}}; },
+};
+
+WEFT_OPERATOR(assert_tensor_metadata) = {
+    .schema =
+        "aten::_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? "
+        "dtype=None, *, Device? device=None, Layout? layout=None) -> ()",
+    .traits = kAsserts,
+    .meta = function<&assert_metadata>(),
+    .kernel = {.functional = function<&assert_metadata>()},
+    .samples = [] { return Samples{{"type", {f64({2, 3}), Value(), Value(), kFloat64}}}; },
 };
 
 }  // namespace weft::ops

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "ops/decompositions/decompositions.h"
 #include "ops/silent_mutation.h"
 #include "ops/support/checks.h"
 #include "ops/support/dense.h"
@@ -295,14 +296,36 @@ Three legit_out(const Tensor& input, const Tensor& weight, const Tensor& bias, c
   return {out, save_mean, save_invstd};
 }
 // Has none.
-Three no_stats_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, bool training,
+using ThreeSpecs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
+ThreeSpecs no_stats_meta(const Tensor& input, const Tensor& weight, const Tensor& bias, bool training,
                          double momentum, double eps) {
-  return native_batch_norm(input, weight, bias, Tensor(), Tensor(), training, momentum, eps);
+  return batch_norm_meta(input, weight, bias, Tensor(), Tensor(), training, momentum, eps);
+}
+void no_stats_into(const Tensor& input, const Tensor& weight, const Tensor& bias, bool training,
+                   double momentum, double eps, const Tensor& out, const Tensor& save_mean,
+                   const Tensor& save_invstd) {
+  batch_norm_into(input, weight, bias, Tensor(), Tensor(), training, momentum, eps, out, save_mean,
+                  save_invstd);
 }
 // Only reads them.
-Three no_training_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+ThreeSpecs no_training_meta(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                             const Tensor& var, double momentum, double eps) {
-  return native_batch_norm(input, weight, bias, mean, var, false, momentum, eps);
+  return batch_norm_meta(input, weight, bias, mean, var, false, momentum, eps);
+}
+void no_training_into(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                      const Tensor& var, double momentum, double eps, const Tensor& out,
+                      const Tensor& save_mean, const Tensor& save_invstd) {
+  batch_norm_into(input, weight, bias, mean, var, false, momentum, eps, out, save_mean, save_invstd);
+}
+// By the forms that say what they do. In training with statistics the call writes to them, which a graph says
+// by another operator.
+Three native_batch_norm_parts(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                              const Tensor& mean, const Tensor& var, bool training, double momentum,
+                              double eps) {
+  if (!training) return _native_batch_norm_legit_no_training(input, weight, bias, mean, var, momentum, eps);
+  if (!mean.defined() && !var.defined())
+    return _native_batch_norm_legit(input, weight, bias, training, momentum, eps);
+  return native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
 }
 // Beside the results, what a vendor's implementation would reserve (nothing) and which implementation it was
 // (the own one).
@@ -333,6 +356,23 @@ Grads batch_norm_vjp(const Vjp& v) {
   Tensor mean = training ? Tensor() : maybe(3), var = training ? Tensor() : maybe(4);
   auto [input, weight, bias] = native_batch_norm_backward(
       v.grad(0), v.input(0), maybe(1), mean, var, v.output(1), v.output(2), training, v.arg<double>(7), mask);
+  return {input, weight, bias, Tensor(), Tensor()};
+}
+Grads no_stats_vjp(const Vjp& v) {
+  auto maybe = [&](int i) { return v.has(i) ? v.input(i) : Tensor(); };
+  Mask mask{v.wants(0), v.has(1) && v.wants(1), v.has(2) && v.wants(2)};
+  auto [input, weight, bias] =
+      native_batch_norm_backward(v.grad(0), v.input(0), maybe(1), Tensor(), Tensor(), v.output(1),
+                                 v.output(2), v.arg<bool>(3), v.arg<double>(5), mask);
+  return {input, weight, bias};
+}
+Grads no_training_vjp(const Vjp& v) {
+  refuse_gradients(v, "native_batch_norm", {{3, "running_mean"}, {4, "running_var"}});
+  auto maybe = [&](int i) { return v.has(i) ? v.input(i) : Tensor(); };
+  Mask mask{v.wants(0), v.has(1) && v.wants(1), v.has(2) && v.wants(2)};
+  auto [input, weight, bias] =
+      native_batch_norm_backward(v.grad(0), v.input(0), maybe(1), v.input(3), v.input(4), v.output(1),
+                                 v.output(2), false, v.arg<double>(6), mask);
   return {input, weight, bias, Tensor(), Tensor()};
 }
 // Differentiates the formula itself: its parts are operators. In training the statistics are functions of the
@@ -393,6 +433,28 @@ Samples stats_samples() {
   return samples;
 }
 
+// The same by a vendor's library: beside the results, what it reserves (nothing).
+using FourSpecs = std::tuple<TensorSpec, TensorSpec, TensorSpec, TensorSpec>;
+FourSpecs vendor_meta(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                      const Tensor& var, bool training, double momentum, double eps) {
+  auto [out, save_mean, save_invstd] =
+      batch_norm_meta(input, weight, bias, mean, var, training, momentum, eps);
+  return {out, save_mean, save_invstd, contiguous_spec({0}, kUInt8, input.device())};
+}
+void vendor_into(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                 const Tensor& var, bool training, double momentum, double eps, const Tensor& out,
+                 const Tensor& save_mean, const Tensor& save_invstd, const Tensor&) {
+  batch_norm_into(input, weight, bias, mean, var, training, momentum, eps, out, save_mean, save_invstd);
+}
+std::tuple<Tensor, Tensor, Tensor, Tensor> vendor_parts(const Tensor& input, const Tensor& weight,
+                                                        const Tensor& bias, const Tensor& mean,
+                                                        const Tensor& var, bool training, double momentum,
+                                                        double eps) {
+  auto [out, save_mean, save_invstd] =
+      native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
+  return {out, save_mean, save_invstd, full({0}, 0, kUInt8, Layout::kStrided, input.device())};
+}
+
 }  // namespace
 
 WEFT_OPERATOR(native_batch_norm) = {
@@ -409,6 +471,7 @@ WEFT_OPERATOR(native_batch_norm) = {
             .rule = batch_norm_vjp,
             .differentiable_results = 1},
     .batch = loop_batch,
+    .decompose = function<&native_batch_norm_parts>(),
     .samples = batch_samples,
 };
 
@@ -426,6 +489,7 @@ WEFT_OPERATOR(native_batch_norm_backward) = {
     .kernel = structured_exact<&batch_norm_backward_meta, &batch_norm_backward_into>(),
     .vjp = {.saves = inputs(0, 1, 2, 3, 4), .rule = batch_norm_backward_vjp},
     .batch = loop_batch,
+    .decompose = function<&native_batch_norm_backward_parts>(),
     .samples =
         [] {
           return Samples{{"train",
@@ -453,12 +517,14 @@ WEFT_OPERATOR(batch_norm_legit_functional) = {
         "aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor "
         "running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, "
         "Tensor, Tensor running_mean_out, Tensor running_var_out)",
+    .traits = Traits::kCore,
     .meta = function<&functional_meta>(),
     .kernel = {.functional = structured<&functional_meta, &functional_into>().functional},
     .vjp = {.saves = inputs(0, 1, 3, 4) | outputs(1, 2) | sizes(2),
             .rule = batch_norm_vjp,
             .differentiable_results = 1},
     .batch = loop_batch,
+    .decompose = function<&batch_norm_functional_parts>(),
     .samples = stats_samples,
 };
 
@@ -470,6 +536,7 @@ WEFT_OPERATOR(batch_norm_legit) = {
         "aten::_native_batch_norm_legit.out(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) "
         "running_mean, Tensor(b!) running_var, bool training, float momentum, float eps, *, Tensor(d!) out, "
         "Tensor(e!) save_mean, Tensor(f!) save_invstd) -> (Tensor(d!), Tensor(e!), Tensor(f!))",
+    .traits = Traits::kCore,
     .composite = {.functional = function<&legit_composite>(), .out = function<&legit_out>()},
     .samples = stats_samples,
 };
@@ -482,7 +549,13 @@ WEFT_OPERATOR(batch_norm_legit_no_stats) = {
         "aten::_native_batch_norm_legit.no_stats_out(Tensor input, Tensor? weight, Tensor? bias, bool "
         "training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) "
         "save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
-    .composite = composite_exact<&no_stats_composite>(),
+    .traits = Traits::kCore,
+    .meta = function<&no_stats_meta>(),
+    .kernel = structured_exact<&no_stats_meta, &no_stats_into>(),
+    .vjp = {.saves = inputs(0, 1) | outputs(1, 2) | sizes(2),
+            .rule = no_stats_vjp,
+            .differentiable_results = 1},
+    .batch = loop_batch,
     .samples =
         [] {
           return Samples{{"train", {f64({4, 3, 2}), f64({3}), f64({3}), true, 0.1, 1e-5}},
@@ -498,7 +571,13 @@ WEFT_OPERATOR(batch_norm_legit_no_training) = {
         "aten::_native_batch_norm_legit_no_training.out(Tensor input, Tensor? weight, Tensor? bias, Tensor "
         "running_mean, Tensor running_var, float momentum, float eps, *, Tensor(a!) out0, Tensor(b!) out1, "
         "Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
-    .composite = composite_exact<&no_training_composite>(),
+    .traits = Traits::kCore,
+    .meta = function<&no_training_meta>(),
+    .kernel = structured_exact<&no_training_meta, &no_training_into>(),
+    .vjp = {.saves = inputs(0, 1, 3, 4) | outputs(1, 2) | sizes(2),
+            .rule = no_training_vjp,
+            .differentiable_results = 1},
+    .batch = loop_batch,
     .samples =
         [] {
           return Samples{{"eval", {f64({4, 3, 2}), f64({3}), f64({3}), f64({3}), positive({3}), 0.1, 1e-5}}};
@@ -517,6 +596,26 @@ WEFT_OPERATOR(batch_norm_impl_index) = {
               {"train",
                {f64({4, 3, 2}), f64({3}), f64({3}), f64({3}), positive({3}), true, 0.1, 1e-5, false}}};
         },
+};
+
+WEFT_OPERATOR(cudnn_batch_norm) = {
+    .schema =
+        "aten::cudnn_batch_norm(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? "
+        "running_var, bool training, float exponential_average_factor, float epsilon) -> (Tensor, Tensor, "
+        "Tensor, Tensor)",
+    .out =
+        "aten::cudnn_batch_norm.out(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? "
+        "running_var, bool training, float exponential_average_factor, float epsilon, *, Tensor(a!) out0, "
+        "Tensor(b!) out1, Tensor(c!) out2, Tensor(d!) out3) -> (Tensor(a!), Tensor(b!), Tensor(c!), "
+        "Tensor(d!))",
+    .meta = function<&vendor_meta>(),
+    .kernel = structured_exact<&vendor_meta, &vendor_into>(),
+    .vjp = {.saves = inputs(0, 1, 3, 4) | outputs(1, 2) | sizes(2),
+            .rule = batch_norm_vjp,
+            .differentiable_results = 1},
+    .batch = loop_batch,
+    .decompose = function<&vendor_parts>(),
+    .samples = stats_samples,
 };
 
 }  // namespace weft::ops

@@ -1,4 +1,5 @@
 // Powers, extremes of two, clamps, and logic.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 #include "ops/support/number_range.h"
@@ -173,7 +174,7 @@ WEFT_OPERATOR(pow_tensor_scalar) = {
     .schema = "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     .inplace = "aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)",
     .out = "aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = function<&pow_scalar_meta>(),
     .kernel = lowered<&pow_scalar_meta, &pow_scalar_lower>(),
     .lower = lowering<&pow_scalar_lower>(),
@@ -197,7 +198,7 @@ WEFT_OPERATOR(pow_tensor_tensor) = {
     .schema = "aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
     .inplace = "aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)",
     .out = "aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = Binary<cpu::kPow>::meta_function(),
     .kernel = Binary<cpu::kPow>::kernels(),
     .lower = Binary<cpu::kPow>::lower_rule(),
@@ -221,7 +222,7 @@ WEFT_OPERATOR(pow_tensor_tensor) = {
 WEFT_OPERATOR(pow_scalar) = {
     .schema = "aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
     .out = "aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = function<&pow_base_meta>(),
     .kernel = lowered<&pow_base_meta, &pow_base_lower>(),
     .lower = lowering<&pow_base_lower>(),
@@ -238,7 +239,7 @@ WEFT_OPERATOR(pow_scalar) = {
 WEFT_OPERATOR(maximum) = {
     .schema = "aten::maximum(Tensor self, Tensor other) -> Tensor",
     .out = "aten::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kCommutative,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kCommutative,
     .meta = Binary<cpu::kMaximum>::meta_function(),
     .kernel = Binary<cpu::kMaximum>::kernels(),
     .lower = Binary<cpu::kMaximum>::lower_rule(),
@@ -250,7 +251,7 @@ WEFT_OPERATOR(maximum) = {
 WEFT_OPERATOR(minimum) = {
     .schema = "aten::minimum(Tensor self, Tensor other) -> Tensor",
     .out = "aten::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kCommutative,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kCommutative,
     .meta = Binary<cpu::kMinimum>::meta_function(),
     .kernel = Binary<cpu::kMinimum>::kernels(),
     .lower = Binary<cpu::kMinimum>::lower_rule(),
@@ -280,7 +281,7 @@ WEFT_OPERATOR(clamp) = {
     .inplace = "aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)",
     .out =
         "aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = function<&clamp_meta>(),
     .kernel = with_functional<&clamp_functional>(lowered_exact<&clamp_meta, &clamp_lower>()),
     .lower = lowering<&clamp_lower>(),
@@ -306,7 +307,7 @@ WEFT_OPERATOR(clamp_tensor) = {
     .out =
         "aten::clamp.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = function<&clamp_tensor_meta>(),
     .kernel = lowered<&clamp_tensor_meta, &clamp_tensor_lower>(),
     .lower = lowering<&clamp_tensor_lower>(),
@@ -346,6 +347,7 @@ WEFT_OPERATOR(clamp_min) = {
     .lower = lowering<&OneSided<true>::lower>(),
     .vjp = {.saves = inputs(0), .rule = OneSided<true>::vjp},
     .batch = pointwise_batch,
+    .decompose = function<&clamp_min_parts>(),
     .samples = [] { return Samples{{"real", {f64({3, 4}), 0.1}}}; },
 };
 
@@ -359,6 +361,7 @@ WEFT_OPERATOR(clamp_max) = {
     .lower = lowering<&OneSided<false>::lower>(),
     .vjp = {.saves = inputs(0), .rule = OneSided<false>::vjp},
     .batch = pointwise_batch,
+    .decompose = function<&clamp_max_parts>(),
     .samples = [] { return Samples{{"real", {f64({3, 4}), 0.1}}}; },
 };
 
@@ -366,7 +369,7 @@ WEFT_OPERATOR(logical_and) = {
     .schema = "aten::logical_and(Tensor self, Tensor other) -> Tensor",
     .inplace = "aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     .out = "aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
     .meta = Binary<cpu::kLogicalAnd, TypeRule::kBool>::meta_function(),
     .kernel = Binary<cpu::kLogicalAnd, TypeRule::kBool>::kernels(),
     .lower = Binary<cpu::kLogicalAnd, TypeRule::kBool>::lower_rule(),
@@ -378,7 +381,7 @@ WEFT_OPERATOR(logical_or) = {
     .schema = "aten::logical_or(Tensor self, Tensor other) -> Tensor",
     .inplace = "aten::logical_or_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     .out = "aten::logical_or.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
     .meta = Binary<cpu::kLogicalOr, TypeRule::kBool>::meta_function(),
     .kernel = Binary<cpu::kLogicalOr, TypeRule::kBool>::kernels(),
     .lower = Binary<cpu::kLogicalOr, TypeRule::kBool>::lower_rule(),

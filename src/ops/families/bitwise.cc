@@ -33,7 +33,7 @@ WEFT_OPERATOR(bitwise_and_tensor) = {
     .schema = "aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor",
     .inplace = "aten::bitwise_and_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     .out = "aten::bitwise_and.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
     .meta = Binary<cpu::kBitwiseAnd>::meta_function(),
     .kernel = Binary<cpu::kBitwiseAnd>::kernels(),
     .lower = Binary<cpu::kBitwiseAnd>::lower_rule(),
@@ -45,7 +45,7 @@ WEFT_OPERATOR(bitwise_and_scalar) = {
     .schema = "aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor",
     .inplace = "aten::bitwise_and_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
     .out = "aten::bitwise_and.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .composite = composite<&bitwise_and_number>(),
     .samples = [] { return Samples{{"integers", {i64({4}), 3}}}; },
 };
@@ -73,7 +73,7 @@ WEFT_OPERATOR(bitwise_or_tensor) = {
     .schema = "aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor",
     .inplace = "aten::bitwise_or_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     .out = "aten::bitwise_or.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
     .meta = Binary<cpu::kBitwiseOr>::meta_function(),
     .kernel = Binary<cpu::kBitwiseOr>::kernels(),
     .lower = Binary<cpu::kBitwiseOr>::lower_rule(),
@@ -85,7 +85,7 @@ WEFT_OPERATOR(bitwise_or_scalar) = {
     .schema = "aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor",
     .inplace = "aten::bitwise_or_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
     .out = "aten::bitwise_or.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .composite = composite<&bitwise_or_number>(),
     .samples = [] { return Samples{{"integers", {i64({4}), 3}}}; },
 };
@@ -113,7 +113,7 @@ WEFT_OPERATOR(bitwise_xor_tensor) = {
     .schema = "aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor",
     .inplace = "aten::bitwise_xor_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     .out = "aten::bitwise_xor.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kCommutative | Traits::kNotDifferentiable,
     .meta = Binary<cpu::kBitwiseXor>::meta_function(),
     .kernel = Binary<cpu::kBitwiseXor>::kernels(),
     .lower = Binary<cpu::kBitwiseXor>::lower_rule(),
@@ -125,7 +125,7 @@ WEFT_OPERATOR(bitwise_xor_scalar) = {
     .schema = "aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor",
     .inplace = "aten::bitwise_xor_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
     .out = "aten::bitwise_xor.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .composite = composite<&bitwise_xor_number>(),
     .samples = [] { return Samples{{"integers", {i64({4}), 3}}}; },
 };
@@ -224,6 +224,59 @@ WEFT_OPERATOR(bitwise_right_shift_scalar_tensor) = {
     .traits = Traits::kPointwise,
     .composite = composite_exact<&number_right_shift>(),
     .samples = [] { return Samples{{"integers", {3, i64({4}, 0, 6)}}}; },
+};
+
+// --- under the names of the operators of Python ---------------------------------------------------------
+
+namespace {
+Tensor dunder_and(const Tensor& self, const Tensor& other) { return bitwise_and(self, other); }
+Tensor dunder_and_number(const Tensor& self, const Scalar& other) { return bitwise_and(self, other); }
+Tensor dunder_or(const Tensor& self, const Tensor& other) { return bitwise_or(self, other); }
+Tensor dunder_or_number(const Tensor& self, const Scalar& other) { return bitwise_or(self, other); }
+Tensor dunder_xor(const Tensor& self, const Tensor& other) { return bitwise_xor(self, other); }
+Tensor dunder_xor_number(const Tensor& self, const Scalar& other) { return bitwise_xor(self, other); }
+}  // namespace
+
+WEFT_OPERATOR(dunder_and_tensor) = {
+    .schema = "aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor",
+    .traits = Traits::kPointwise,
+    .composite = {.functional = function<&dunder_and>()},
+    .samples = bit_samples,
+};
+
+WEFT_OPERATOR(dunder_and_scalar) = {
+    .schema = "aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor",
+    .traits = Traits::kPointwise,
+    .composite = {.functional = function<&dunder_and_number>()},
+    .samples = [] { return Samples{{"integers", {i64({4}), 3}}}; },
+};
+
+WEFT_OPERATOR(dunder_or_tensor) = {
+    .schema = "aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor",
+    .traits = Traits::kPointwise,
+    .composite = {.functional = function<&dunder_or>()},
+    .samples = bit_samples,
+};
+
+WEFT_OPERATOR(dunder_or_scalar) = {
+    .schema = "aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor",
+    .traits = Traits::kPointwise,
+    .composite = {.functional = function<&dunder_or_number>()},
+    .samples = [] { return Samples{{"integers", {i64({4}), 3}}}; },
+};
+
+WEFT_OPERATOR(dunder_xor_tensor) = {
+    .schema = "aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor",
+    .traits = Traits::kPointwise,
+    .composite = {.functional = function<&dunder_xor>()},
+    .samples = bit_samples,
+};
+
+WEFT_OPERATOR(dunder_xor_scalar) = {
+    .schema = "aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor",
+    .traits = Traits::kPointwise,
+    .composite = {.functional = function<&dunder_xor_number>()},
+    .samples = [] { return Samples{{"integers", {i64({4}), 3}}}; },
 };
 
 }  // namespace weft::ops

@@ -1,4 +1,5 @@
 // Several tensors joined into one.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 
 namespace weft::ops {
@@ -167,7 +168,7 @@ Batched stack_batch(const Batch& call) {
 WEFT_OPERATOR(cat) = {
     .schema = "aten::cat(Tensor[] tensors, int dim=0) -> Tensor",
     .out = "aten::cat.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&cat_meta>(),
     .kernel = structured_apart<&cat_meta, &cat_into, OutType::kConverted>(),
     .vjp = {.saves = sizes(0), .rule = cat_vjp},
@@ -189,6 +190,7 @@ WEFT_OPERATOR(stack) = {
     .kernel = structured_apart<&stack_meta, &stack_into, OutType::kConverted>(),
     .vjp = {.saves = sizes(0), .rule = stack_vjp},
     .batch = stack_batch,
+    .decompose = function<&stacked_parts>(),
     .samples =
         [] {
           return Samples{{"front", {Value::list({f64({2, 3}), f64({2, 3})})}},

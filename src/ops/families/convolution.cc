@@ -422,6 +422,30 @@ Tensor conv2d_composite(const Tensor& input, const Tensor& weight, const Tensor&
   return conv_composite(input, weight, bias, stride, padding, dilation, groups, 2);
 }
 
+Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride,
+                      Sizes padding, Sizes output_padding, const SymInt& groups, Sizes dilation,
+                      size_t rank) {
+  require(weight.dim() == static_cast<int64_t>(rank) + 2,
+          "conv_transpose{}d: expected a {}-dimensional weight, but got {}", rank, rank + 2,
+          describe(weight));
+  bool batched = input.dim() == static_cast<int64_t>(rank) + 2;
+  require(batched || input.dim() == static_cast<int64_t>(rank) + 1,
+          "Expected {}D (unbatched) or {}D (batched) input to conv_transpose{}d, but got input of size: {}",
+          rank + 1, rank + 2, rank, describe_sizes(input.sizes()));
+  Tensor result = convolution(batched ? input : unsqueeze(input, 0), weight, bias, stride, padding, dilation,
+                              true, output_padding, groups);
+  return batched ? result : squeeze(result, 0);
+}
+template <size_t rank>
+Tensor conv_transpose_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride,
+                                Sizes padding, Sizes output_padding, const SymInt& groups, Sizes dilation) {
+  return conv_transpose(input, weight, bias, stride, padding, output_padding, groups, dilation, rank);
+}
+Tensor conv3d_composite(const Tensor& input, const Tensor& weight, const Tensor& bias, Sizes stride,
+                        Sizes padding, Sizes dilation, const SymInt& groups) {
+  return conv_composite(input, weight, bias, stride, padding, dilation, groups, 3);
+}
+
 }  // namespace
 
 WEFT_OPERATOR(convolution) = {
@@ -432,7 +456,7 @@ WEFT_OPERATOR(convolution) = {
         "aten::convolution.out(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
         "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, *, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .traits = Traits::kAutocastNarrow,
+    .traits = Traits::kCore | Traits::kAutocastNarrow,
     .meta = function<&convolution_meta>(),
     .kernel = structured_exact<&convolution_meta, &convolution_into>(),
     .vjp = {.saves = inputs(0, 1) | sizes(2), .rule = convolution_vjp},
@@ -462,6 +486,7 @@ WEFT_OPERATOR(convolution_backward) = {
         "bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
         "output_padding, SymInt groups, bool[3] output_mask, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) "
         "out2) -> (Tensor(a!), Tensor(b!), Tensor(c!))",
+    .traits = Traits::kCore,
     .meta = function<&convolution_backward_meta>(),
     .kernel = structured_exact<&convolution_backward_meta, &convolution_backward_into>(),
     .vjp = {.saves = inputs(0, 1, 2), .rule = convolution_backward_vjp},
@@ -489,6 +514,46 @@ WEFT_OPERATOR(conv2d) = {
         "padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor",
     .composite = {.functional = function<&conv2d_composite>()},
     .samples = [] { return Samples{{"plain", {f64({1, 2, 5, 5}), f64({3, 2, 3, 3}), f64({3})}}}; },
+};
+
+WEFT_OPERATOR(conv3d) = {
+    .schema =
+        "aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] "
+        "padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
+    .composite = {.functional = function<&conv3d_composite>()},
+    .samples = [] { return Samples{{"plain", {f64({1, 2, 3, 4, 4}), f64({3, 2, 2, 3, 3}), f64({3})}}}; },
+};
+
+WEFT_OPERATOR(conv_transpose1d) = {
+    .schema =
+        "aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], "
+        "SymInt[1] padding=[0], SymInt[1] output_padding=[0], SymInt groups=1, SymInt[1] dilation=[1]) -> "
+        "Tensor",
+    .composite = {.functional = function<&conv_transpose_composite<1>>()},
+    .samples = [] { return Samples{{"plain", {f64({1, 2, 5}), f64({2, 3, 3})}}}; },
+};
+
+WEFT_OPERATOR(conv_transpose2d_input) = {
+    .schema =
+        "aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, "
+        "1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt groups=1, SymInt[2] "
+        "dilation=[1, 1]) -> Tensor",
+    .composite = {.functional = function<&conv_transpose_composite<2>>()},
+    .samples =
+        [] {
+          return Samples{
+              {"plain",
+               {f64({1, 2, 3, 3}), f64({2, 3, 2, 2}), f64({3}), ints({2, 2}), ints({1, 1}), ints({1, 1})}}};
+        },
+};
+
+WEFT_OPERATOR(conv_transpose3d_input) = {
+    .schema =
+        "aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, "
+        "1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] "
+        "dilation=[1, 1, 1]) -> Tensor",
+    .composite = {.functional = function<&conv_transpose_composite<3>>()},
+    .samples = [] { return Samples{{"plain", {f64({1, 2, 2, 2, 3}), f64({2, 1, 2, 2, 2})}}}; },
 };
 
 }  // namespace weft::ops

@@ -1,4 +1,5 @@
 // Copies, casts, moves between devices, and values pulled out of tensors.
+#include "ops/decompositions/decompositions.h"
 #include "ops/outplace.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
@@ -203,7 +204,7 @@ Samples self_samples() {
 WEFT_OPERATOR(clone) = {
     .schema = "aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor",
     .out = "aten::clone.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kLinear,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kLinear,
     .meta = function<&clone_meta>(),
     .kernel = structured_exact<&clone_meta, &clone_into>(),
     .lower = lowering<&clone_lower>(),
@@ -219,7 +220,7 @@ WEFT_OPERATOR(to_copy) = {
     .out =
         "aten::_to_copy.out(Tensor self, *, bool non_blocking=False, MemoryFormat? memory_format=None, "
         "Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kLinear | Traits::kCrossesDevices,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kLinear | Traits::kCrossesDevices,
     .meta = function<&to_copy_meta>(),
     .kernel = {.functional = function<&to_copy_kernel>(), .out = function<&to_copy_out_kernel>()},
     .lower = lowering<&to_copy_lower>(),
@@ -242,7 +243,7 @@ WEFT_OPERATOR(copy) = {
     .inplace = "aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
     .out =
         "aten::copy.out(Tensor self, Tensor src, bool non_blocking=False, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kCrossesDevices,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kCrossesDevices,
     .meta = function<&copy_meta>(),
     .kernel = {.functional = function<&copy_kernel>(),
                .inplace = function<&copy_inplace>(),
@@ -327,6 +328,7 @@ WEFT_OPERATOR(fill_scalar) = {
     .lower = lowering<&fill_lower>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = unary_batch,
+    .decompose = function<&fill_scalar_parts>(),
     .samples = [] { return Samples{{"plain", {f64({2, 3}), 2.5}}, {"integer", {i64({3}), 4}}}; },
 };
 
@@ -340,6 +342,7 @@ WEFT_OPERATOR(fill_tensor) = {
     .lower = lowering<&fill_tensor_lower>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad()), sum(v.grad())}; }},
     .batch = loop_batch,
+    .decompose = function<&fill_tensor_parts>(),
     .samples = [] { return Samples{{"plain", {f64({2, 3}), f64({})}}}; },
 };
 
@@ -353,6 +356,7 @@ WEFT_OPERATOR(zero) = {
     .lower = lowering<&zero_lower>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = unary_batch,
+    .decompose = function<&zero_parts>(),
     .samples = self_samples,
 };
 
@@ -383,7 +387,7 @@ namespace weft::ops {
 
 WEFT_OPERATOR(local_scalar_dense) = {
     .schema = "aten::_local_scalar_dense(Tensor self) -> Scalar",
-    .traits = Traits::kDataDependent | Traits::kNotDifferentiable | Traits::kNotBatchable,
+    .traits = Traits::kCore | Traits::kDataDependent | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&local_scalar_meta>(),
     .kernel = {.functional = function<&local_scalar_kernel>()},
     .samples = [] { return Samples{{"real", {f64({})}}, {"integer", {i64({1})}}}; },

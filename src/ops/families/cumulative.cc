@@ -87,7 +87,7 @@ WEFT_OPERATOR(cumsum) = {
     .schema = "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     .inplace = "aten::cumsum_(Tensor(a!) self, int dim, *, ScalarType? dtype=None) -> Tensor(a!)",
     .out = "aten::cumsum.out(Tensor self, int dim, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&cumsum_meta>(),
     .kernel = {.functional = structured<&cumsum_meta, &cumsum_into>().functional,
                .inplace = function<&cumsum_inplace>(),
@@ -113,7 +113,7 @@ WEFT_OPERATOR(cumsum) = {
 WEFT_OPERATOR(flip) = {
     .schema = "aten::flip(Tensor self, int[] dims) -> Tensor",
     .out = "aten::flip.out(Tensor self, int[] dims, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&flip_meta>(),
     .kernel = structured_exact<&flip_meta, &flip_into>(),
     .vjp = {.rule =

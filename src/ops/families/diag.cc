@@ -1,4 +1,5 @@
 // Diagonals as copies, and vectors on a diagonal. The view is `diagonal`.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 
@@ -124,6 +125,7 @@ WEFT_OPERATOR(diag_embed) = {
                   return Grads{diagonal(v.grad(), v.arg<int64_t>(1), v.arg<int64_t>(2), v.arg<int64_t>(3))};
                 }},
     .batch = diag_embed_batch,
+    .decompose = function<&diag_embed_parts>(),
     .samples =
         [] {
           return Samples{{"vector", {f64({3})}},
@@ -148,6 +150,7 @@ WEFT_OPERATOR(diagonal_copy) = {
                                                  v.arg<int64_t>(3))};
                 }},
     .batch = diagonal_copy_batch,
+    .decompose = function<&diagonal_copy_parts>(),
     .samples =
         [] {
           return Samples{{"main", {f64({3, 3})}},

@@ -1,4 +1,5 @@
 // Division with a rounding mode, and the remainders that belong to it.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 
 namespace weft::ops {
@@ -118,7 +119,7 @@ WEFT_OPERATOR(div_tensor_mode) = {
     .inplace = "aten::div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)",
     .out =
         "aten::div.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = function<&div_mode_meta>(),
     .kernel = lowered<&div_mode_meta, &div_mode_lower<Tensor>>(),
     .lower = lowering<&div_mode_lower<Tensor>>(),
@@ -133,7 +134,7 @@ WEFT_OPERATOR(div_scalar_mode) = {
     .out =
         "aten::div.Scalar_mode_out(Tensor self, Scalar other, *, str? rounding_mode, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .traits = Traits::kPointwise | Traits::kNumberOverload,
+    .traits = Traits::kCore | Traits::kPointwise | Traits::kNumberOverload,
     .meta = function<&div_scalar_mode_meta>(),
     .kernel = lowered_exact<&div_scalar_mode_meta, &div_mode_lower<Scalar>>(),
     .lower = lowering<&div_mode_lower<Scalar>>(),
@@ -152,6 +153,7 @@ WEFT_OPERATOR(floor_divide) = {
     .kernel = lowered<&Binary<cpu::kDivFloor>::meta, &Floor::lower<Tensor>>(),
     .lower = lowering<&Floor::lower<Tensor>>(),
     .batch = pointwise_batch,
+    .decompose = function<&floor_divide_parts>(),
     .samples = pair_samples,
 };
 
@@ -164,6 +166,7 @@ WEFT_OPERATOR(floor_divide_scalar) = {
     .kernel = BinaryScalar<cpu::kDivFloor>::exact_kernels(),
     .lower = BinaryScalar<cpu::kDivFloor>::lower_rule(),
     .batch = pointwise_batch,
+    .decompose = function<&floor_divide_scalar_parts>(),
     .samples = number_samples,
 };
 
@@ -171,7 +174,7 @@ WEFT_OPERATOR(remainder_tensor) = {
     .schema = "aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor",
     .inplace = "aten::remainder_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     .out = "aten::remainder.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = Binary<cpu::kRemainder>::meta_function(),
     .kernel = Binary<cpu::kRemainder>::kernels(),
     .lower = Binary<cpu::kRemainder>::lower_rule(),
@@ -184,7 +187,7 @@ WEFT_OPERATOR(remainder_scalar) = {
     .schema = "aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor",
     .inplace = "aten::remainder_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
     .out = "aten::remainder.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = BinaryScalar<cpu::kRemainder>::meta_function(),
     .kernel = BinaryScalar<cpu::kRemainder>::kernels(),
     .lower = BinaryScalar<cpu::kRemainder>::lower_rule(),
@@ -204,7 +207,7 @@ WEFT_OPERATOR(fmod_tensor) = {
     .schema = "aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor",
     .inplace = "aten::fmod_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)",
     .out = "aten::fmod.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = Binary<cpu::kFmod>::meta_function(),
     .kernel = Binary<cpu::kFmod>::kernels(),
     .lower = Binary<cpu::kFmod>::lower_rule(),
@@ -217,7 +220,7 @@ WEFT_OPERATOR(fmod_scalar) = {
     .schema = "aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor",
     .inplace = "aten::fmod_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)",
     .out = "aten::fmod.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = BinaryScalar<cpu::kFmod>::meta_function(),
     .kernel = BinaryScalar<cpu::kFmod>::kernels(),
     .lower = BinaryScalar<cpu::kFmod>::lower_rule(),

@@ -1,10 +1,12 @@
 // Rows of a table looked up by number.
 #include "ops/cpu/embedding.h"
+#include "ops/decompositions/decompositions.h"
 
 #include "ops/cpu/indexed_move.h"
 #include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
+#include "weft/ops/sparse.h"
 
 namespace weft::ops {
 namespace {
@@ -99,13 +101,16 @@ WEFT_OPERATOR(embedding) = {
     .out =
         "aten::embedding.out(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
         "scale_grad_by_freq=False, bool sparse=False, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&embedding_meta>(),
     .kernel = structured_exact<&embedding_meta, &embedding_into>(),
-    // A gradient that PyTorch keeps sparse has the same values.
     .vjp = {.saves = inputs(1) | sizes(0),
             .rule =
                 [](const Vjp& v) {
+                  if (v.arg<bool>(4) && may_be_sparse(v.grad()))
+                    return Grads{sparse_rows_gradient(v.grad(), v.input(1), v.sizes(0)[0], v.arg<SymInt>(2),
+                                                      v.arg<bool>(3)),
+                                 Tensor()};
                   return Grads{embedding_dense_backward(v.grad(), v.input(1), v.sizes(0)[0], v.arg<SymInt>(2),
                                                         v.arg<bool>(3)),
                                Tensor()};
@@ -137,6 +142,7 @@ WEFT_OPERATOR(embedding_dense_backward) = {
                                Tensor()};
                 }},
     .batch = loop_batch,
+    .decompose = function<&embedding_dense_backward_parts>(),
     .samples =
         [] {
           return Samples{{"rows", {f64({4, 3}), i64({4}, 0, 5), 5, -1, false}},

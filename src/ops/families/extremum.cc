@@ -206,7 +206,7 @@ WEFT_OPERATOR(argmax) = {
     .schema = "aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
     .out =
         "aten::argmax.out(Tensor self, int? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kReduction | Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Argmax::meta>(),
     .kernel = Argmax::kernels(),
     .lower = lowering<&Argmax::lower>(),
@@ -218,7 +218,7 @@ WEFT_OPERATOR(argmin) = {
     .schema = "aten::argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
     .out =
         "aten::argmin.out(Tensor self, int? dim=None, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kReduction | Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Argmin::meta>(),
     .kernel = Argmin::kernels(),
     .lower = lowering<&Argmin::lower>(),
@@ -255,7 +255,7 @@ WEFT_OPERATOR(max_dim) = {
     .out =
         "aten::max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) "
         "max_values) -> (Tensor(a!) values, Tensor(b!) indices)",
-    .traits = Traits::kReduction,
+    .traits = Traits::kCore | Traits::kReduction,
     .meta = function<&Max::dim_meta>(),
     .kernel = Max::dim_kernels(),
     .lower = lowering<&Max::dim_lower>(),
@@ -269,7 +269,7 @@ WEFT_OPERATOR(min_dim) = {
     .out =
         "aten::min.dim_min(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) min, Tensor(b!) "
         "min_indices) -> (Tensor(a!) values, Tensor(b!) indices)",
-    .traits = Traits::kReduction,
+    .traits = Traits::kCore | Traits::kReduction,
     .meta = function<&Min::dim_meta>(),
     .kernel = Min::dim_kernels(),
     .lower = lowering<&Min::dim_lower>(),
@@ -297,6 +297,7 @@ WEFT_OPERATOR(topk) = {
     .out =
         "aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, "
         "Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    .traits = Traits::kCore,
     .meta = function<&topk_meta>(),
     .kernel = structured_exact<&topk_meta, &topk_into>(),
     .vjp = {.saves = outputs(1) | sizes(0), .rule = topk_vjp, .differentiable_results = 1},
@@ -336,6 +337,7 @@ WEFT_OPERATOR(sort) = {
     .out =
         "aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) "
         "indices) -> (Tensor(a!) values, Tensor(b!) indices)",
+    .traits = Traits::kCore,
     .meta = function<&unstable_sort_meta>(),
     .kernel = structured_exact<&unstable_sort_meta, &unstable_sort_into>(),
     .vjp = {.saves = outputs(1) | sizes(0), .rule = sort_vjp_along<1>, .differentiable_results = 1},

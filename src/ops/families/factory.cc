@@ -1,4 +1,5 @@
 // Tensors made from sizes and numbers.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 
@@ -62,6 +63,37 @@ TensorSpec empty_strided_meta(SymIntSpan size, SymIntSpan stride, Type dtype, st
 Tensor empty_strided_kernel(SymIntSpan size, SymIntSpan stride, Type dtype, std::optional<Layout> layout,
                             std::optional<Device> device, Pin pin) {
   return allocate(empty_strided_meta(size, stride, dtype, layout, device, pin));
+}
+// Dense memory in which the dims lie in this order, the outermost first.
+SymInts permuted_strides(SymIntSpan size, IntSpan order) {
+  require(
+      size.size() == order.size(),
+      "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {} "
+      "is not equal to len(physical_layout) = {}",
+      size.size(), order.size());
+  SymInts strides(size.size(), 0);
+  std::vector<bool> seen(size.size());
+  SymInt stride = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    require(order[i] >= 0 && order[i] < static_cast<int64_t>(size.size()),
+            "Dimension out of range (expected to be between 0 and {}, but got {} at index {}). The dims of "
+            "physical_layout are counted from 0.",
+            static_cast<int64_t>(size.size()) - 1, order[i], i);
+    const auto dim = static_cast<size_t>(order[i]);
+    require(!seen[dim], "Duplicate dim not allowed: {}", dim);
+    seen[dim] = true;
+    strides[dim] = stride;
+    stride = stride * max(size[dim], SymInt(1));
+  }
+  return strides;
+}
+TensorSpec empty_permuted_meta(SymIntSpan size, IntSpan order, Type dtype, std::optional<Layout> layout,
+                               std::optional<Device> device, Pin pin) {
+  return empty_strided_meta(size, permuted_strides(size, order), dtype, layout, device, pin);
+}
+Tensor empty_permuted_kernel(SymIntSpan size, IntSpan order, Type dtype, std::optional<Layout> layout,
+                             std::optional<Device> device, Pin pin) {
+  return allocate(empty_permuted_meta(size, order, dtype, layout, device, pin));
 }
 TensorSpec empty_like_meta(const Tensor& self, Type dtype, std::optional<Layout>,
                            std::optional<Device> device, Pin pin, Format format) {
@@ -187,6 +219,9 @@ const Tensor& empty_out_kernel(SymIntSpan size, Format format, const Tensor& out
 const Tensor& empty_strided_out_kernel(SymIntSpan size, SymIntSpan stride, const Tensor& out) {
   return resized(empty_strided_meta(size, stride, out.dtype(), {}, out.device(), {}), out);
 }
+const Tensor& empty_permuted_out_kernel(SymIntSpan size, IntSpan order, const Tensor& out) {
+  return resized(empty_permuted_meta(size, order, out.dtype(), {}, out.device(), {}), out);
+}
 const Tensor& empty_like_out_kernel(const Tensor& self, Format format, const Tensor& out) {
   return resized(like_as(self, format, out), out);
 }
@@ -289,7 +324,8 @@ WEFT_OPERATOR(empty_memory_format) = {
         "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor",
     .out =
         "aten::empty.out(SymInt[] size, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kFactory | Traits::kUninitialized | Traits::kNotDifferentiable | Traits::kNotBatchable,
+    .traits = Traits::kCore | Traits::kFactory | Traits::kUninitialized | Traits::kNotDifferentiable |
+              Traits::kNotBatchable,
     .meta = function<&empty_meta>(),
     .kernel = {.functional = function<&empty_kernel>(),
                .out = function<&empty_out_kernel>(),
@@ -302,10 +338,23 @@ WEFT_OPERATOR(empty_strided) = {
         "aten::empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, "
         "Device? device=None, bool? pin_memory=None) -> Tensor",
     .out = "aten::empty_strided.out(SymInt[] size, SymInt[] stride, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kFactory | Traits::kUninitialized | Traits::kNotDifferentiable | Traits::kNotBatchable,
+    .traits = Traits::kCore | Traits::kFactory | Traits::kUninitialized | Traits::kNotDifferentiable |
+              Traits::kNotBatchable,
     .meta = function<&empty_strided_meta>(),
     .kernel = {.functional = function<&empty_strided_kernel>(), .out = function<&empty_strided_out_kernel>()},
     .samples = [] { return Samples{{"matrix", {Value::list({2, 3}), Value::list({1, 2})}}}; },
+};
+
+WEFT_OPERATOR(empty_permuted) = {
+    .schema =
+        "aten::empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? "
+        "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+    .out = "aten::empty_permuted.out(SymInt[] size, int[] physical_layout, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kFactory | Traits::kUninitialized | Traits::kNotDifferentiable | Traits::kNotBatchable,
+    .meta = function<&empty_permuted_meta>(),
+    .kernel = {.functional = function<&empty_permuted_kernel>(),
+               .out = function<&empty_permuted_out_kernel>()},
+    .samples = [] { return Samples{{"matrix", {Value::list({2, 3}), Value::list({1, 0})}}}; },
 };
 
 WEFT_OPERATOR(empty_like) = {
@@ -319,6 +368,7 @@ WEFT_OPERATOR(empty_like) = {
     .meta = function<&empty_like_meta>(),
     .kernel = {.functional = function<&empty_like_kernel>(), .out = function<&empty_like_out_kernel>()},
     .batch = like_batch,
+    .decompose = function<&empty_like_parts>(),
     .samples = like_samples,
 };
 
@@ -327,7 +377,7 @@ WEFT_OPERATOR(full) = {
         "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, "
         "Device? device=None, bool? pin_memory=None) -> Tensor",
     .out = "aten::full.out(SymInt[] size, Scalar fill_value, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
+    .traits = Traits::kCore | Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&full_meta>(),
     .kernel = {.functional = function<&full_kernel>(),
                .out = function<&full_out_kernel>(),
@@ -352,6 +402,7 @@ WEFT_OPERATOR(zeros) = {
                .out = function<&ConstantOut<0>::sized>(),
                .out_may_repeat = true},
     .lower = lowering<&Constant<0>::lower>(),
+    .decompose = function<&zeros_parts>(),
     .samples = size_samples,
 };
 
@@ -366,6 +417,7 @@ WEFT_OPERATOR(ones) = {
                .out = function<&ConstantOut<1>::sized>(),
                .out_may_repeat = true},
     .lower = lowering<&Constant<1>::lower>(),
+    .decompose = function<&ones_parts>(),
     .samples = size_samples,
 };
 
@@ -381,6 +433,7 @@ WEFT_OPERATOR(zeros_like) = {
     .kernel = {.functional = function<&Constant<0>::like>(), .out = function<&ConstantOut<0>::like>()},
     .lower = lowering<&Constant<0>::like_lower>(),
     .batch = like_batch,
+    .decompose = function<&zeros_like_parts>(),
     .samples = like_samples,
 };
 
@@ -395,6 +448,7 @@ WEFT_OPERATOR(ones_like) = {
     .kernel = {.functional = function<&Constant<1>::like>(), .out = function<&ConstantOut<1>::like>()},
     .lower = lowering<&Constant<1>::like_lower>(),
     .batch = like_batch,
+    .decompose = function<&ones_like_parts>(),
     .samples = like_samples,
 };
 
@@ -405,7 +459,7 @@ WEFT_OPERATOR(full_like) = {
     .out =
         "aten::full_like.out(Tensor self, Scalar fill_value, *, MemoryFormat? memory_format=None, Tensor(a!) "
         "out) -> Tensor(a!)",
-    .traits = Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kNotDifferentiable,
     .meta = function<&full_like_meta>(),
     .kernel = {.functional = function<&full_like_kernel>(), .out = function<&full_like_out_kernel>()},
     .lower = lowering<&full_like_lower>(),
@@ -419,7 +473,7 @@ WEFT_OPERATOR(scalar_tensor) = {
         "aten::scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
         "bool? pin_memory=None) -> Tensor",
     .out = "aten::scalar_tensor.out(Scalar s, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
+    .traits = Traits::kCore | Traits::kFactory | Traits::kNotDifferentiable | Traits::kNotBatchable,
     .meta = function<&scalar_tensor_meta>(),
     .kernel = {.functional = function<&scalar_tensor_kernel>(),
                .out = function<&scalar_tensor_out_kernel>(),
@@ -450,6 +504,7 @@ WEFT_OPERATOR(new_zeros) = {
                .out = function<&ConstantOut<0>::beside>(),
                .out_may_repeat = true},
     .batch = new_batch,
+    .decompose = function<&new_zeros_parts>(),
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2})}}}; },
 };
 
@@ -464,6 +519,7 @@ WEFT_OPERATOR(new_ones) = {
                .out = function<&ConstantOut<1>::beside>(),
                .out_may_repeat = true},
     .batch = new_batch,
+    .decompose = function<&new_ones_parts>(),
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2})}}}; },
 };
 
@@ -479,6 +535,7 @@ WEFT_OPERATOR(new_full) = {
                .out = function<&new_full_out_kernel>(),
                .out_may_repeat = true},
     .batch = new_batch,
+    .decompose = function<&new_full_parts>(),
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2}), 7}}}; },
 };
 

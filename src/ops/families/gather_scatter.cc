@@ -232,7 +232,7 @@ WEFT_OPERATOR(gather) = {
     .out =
         "aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&gather_meta>(),
     .kernel = structured_apart<&gather_meta, &gather_into, OutType::kExact, 1>(),
     .vjp = {.saves = inputs(2) | sizes(0),
@@ -267,6 +267,7 @@ WEFT_OPERATOR(scatter_src) = {
     .out =
         "aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> "
         "Tensor(a!)",
+    .traits = Traits::kCore,
     .meta = function<&scatter_meta>(),
     .kernel = structured_exact<&scatter_meta, &scatter_into, true>(),
     .vjp = {.saves = inputs(2),
@@ -291,6 +292,7 @@ WEFT_OPERATOR(scatter_value) = {
     .out =
         "aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out) -> "
         "Tensor(a!)",
+    .traits = Traits::kCore,
     .meta = function<&scatter_value_meta>(),
     .kernel = structured_exact<&scatter_value_meta, &scatter_value_into, true>(),
     .vjp = {.saves = inputs(2),
@@ -345,7 +347,7 @@ WEFT_OPERATOR(scatter_add) = {
     .out =
         "aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&scatter_add_meta>(),
     .kernel = structured_exact<&scatter_add_meta, &scatter_add_into, true>(),
     .vjp = {.saves = inputs(2),

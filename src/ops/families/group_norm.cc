@@ -1,4 +1,5 @@
 // Group normalisation, and instance normalisation, which is the batch's of one sample.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
@@ -324,6 +325,7 @@ WEFT_OPERATOR(native_group_norm) = {
         "aten::native_group_norm.out(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt "
         "HxW, int group, float eps, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), "
         "Tensor(b!), Tensor(c!))",
+    .traits = Traits::kCore,
     .meta = function<&group_norm_meta>(),
     .kernel = structured_exact<&group_norm_meta, &group_norm_into>(),
     .vjp = {.saves = inputs(0, 1) | outputs(1, 2) | sizes(2), .rule = group_norm_vjp},
@@ -348,6 +350,7 @@ WEFT_OPERATOR(native_group_norm_backward) = {
     .kernel = structured_exact<&backward_meta, &backward_into>(),
     .vjp = {.saves = inputs(0, 1, 2, 3, 4), .rule = backward_vjp},
     .batch = loop_batch,
+    .decompose = function<&native_group_norm_backward_parts>(),
     .samples =
         [] {
           return Samples{

@@ -1,4 +1,5 @@
 // Whole slices picked and added by index along a dim.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
@@ -117,7 +118,7 @@ Batched index_select_batch(const Batch& call) {
 WEFT_OPERATOR(index_select) = {
     .schema = "aten::index_select(Tensor self, int dim, Tensor index) -> Tensor",
     .out = "aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&index_select_meta>(),
     .kernel = structured_apart<&index_select_meta, &index_select_into, OutType::kExact>(),
     .vjp = {.saves = inputs(2) | sizes(0),
@@ -162,6 +163,7 @@ WEFT_OPERATOR(index_add) = {
                   return Grads{v.grad(), Tensor(), view(source, v.sizes(3))};
                 }},
     .batch = loop_batch,
+    .decompose = function<&index_add_parts>(),
     .samples =
         [] {
           return Samples{{"rows", {f64({3, 4}), 0, i64({2}, 0, 3), f64({2, 4})}},

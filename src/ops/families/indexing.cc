@@ -475,7 +475,7 @@ Samples index_put_samples() {
 WEFT_OPERATOR(index_tensor) = {
     .schema = "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
     .out = "aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&index_meta>(),
     .kernel = {.functional = function<&index_kernel>(),
                .out = function<&index_out_kernel>(),
@@ -506,6 +506,7 @@ WEFT_OPERATOR(index_put) = {
     .out =
         "aten::index_put.out(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, *, "
         "Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kCore,
     .meta = function<&index_put_meta>(),
     .kernel = structured_exact<&index_put_meta, &index_put_into, true, Elements::kMayRepeat>(),
     .vjp = {.saves = inputs(1), .rule = index_put_vjp},

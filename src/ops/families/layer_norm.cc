@@ -1,5 +1,6 @@
 // Layer normalisation.
 #include "ops/cpu/layer_norm.h"
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
@@ -183,6 +184,7 @@ WEFT_OPERATOR(native_layer_norm) = {
         "aten::native_layer_norm.out(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, "
         "float eps, *, Tensor(a!) out0, Tensor(b!) out1, Tensor(c!) out2) -> (Tensor(a!), Tensor(b!), "
         "Tensor(c!))",
+    .traits = Traits::kCore,
     .meta = function<&layer_norm_meta>(),
     .kernel = structured_exact<&layer_norm_meta, &layer_norm_into>(),
     .vjp = {.saves = inputs(0, 2, 3) | outputs(1, 2),
@@ -212,6 +214,7 @@ WEFT_OPERATOR(native_layer_norm_backward) = {
     .kernel = structured_exact<&layer_norm_backward_meta, &layer_norm_backward_into>(),
     .vjp = {.saves = inputs(0, 1, 3, 4, 5), .rule = layer_norm_backward_vjp},
     .batch = loop_batch,
+    .decompose = function<&native_layer_norm_backward_parts>(),
     .samples =
         [] {
           return Samples{{"plain",

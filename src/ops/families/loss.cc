@@ -1,5 +1,6 @@
 // Losses.
 #include "base/ceil_div.h"
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
@@ -388,6 +389,7 @@ WEFT_OPERATOR(mse_loss) = {
                   return Grads{v.wants(0) ? grad : Tensor(), v.wants(1) ? -grad : Tensor()};
                 }},
     .batch = loop_batch,
+    .decompose = function<&mse_loss_parts>(),
     .samples =
         [] {
           return Samples{{"mean", {f64({3, 4}), f64({3, 4})}},
@@ -414,6 +416,7 @@ WEFT_OPERATOR(mse_loss_backward) = {
                   return Grads{v.grad() * difference * norm, to_self, -to_self};
                 }},
     .batch = loop_batch,
+    .decompose = function<&mse_loss_backward_parts>(),
     .samples =
         [] {
           return Samples{{"mean", {f64({}), f64({3, 4}), f64({3, 4}), 1}},
@@ -437,6 +440,7 @@ WEFT_OPERATOR(nll_loss_forward) = {
                                                int64_t, const SymInt&, const Tensor&)>(&nll_loss_backward)>,
             .differentiable_results = 1},
     .batch = loop_batch,
+    .decompose = function<&nll_loss_forward_parts>(),
     .samples = nll_samples,
 };
 
@@ -453,6 +457,7 @@ WEFT_OPERATOR(nll_loss_backward) = {
             .rule = nll_backward_vjp<static_cast<std::tuple<Tensor, Tensor> (*)(
                 const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&)>(&nll_loss_forward)>},
     .batch = loop_batch,
+    .decompose = function<&nll_loss_backward_parts>(),
     .samples =
         [] {
           return Samples{{"mean", {f64({}), f64({3, 4}), i64({3}, 0, 4), Value(), 1, -100, positive({})}}};
@@ -475,6 +480,7 @@ WEFT_OPERATOR(nll_loss2d_forward) = {
                                                int64_t, const SymInt&, const Tensor&)>(&nll_loss2d_backward)>,
             .differentiable_results = 1},
     .batch = loop_batch,
+    .decompose = function<&nll_loss_forward_parts>(),
     .samples = nll2d_samples,
 };
 
@@ -492,6 +498,7 @@ WEFT_OPERATOR(nll_loss2d_backward) = {
             .rule = nll_backward_vjp<static_cast<std::tuple<Tensor, Tensor> (*)(
                 const Tensor&, const Tensor&, const Tensor&, int64_t, const SymInt&)>(&nll_loss2d_forward)>},
     .batch = loop_batch,
+    .decompose = function<&nll_loss_backward_parts>(),
     .samples =
         [] {
           return Samples{

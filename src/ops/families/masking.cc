@@ -1,5 +1,6 @@
 // Elements chosen by a mask, and where the true ones are. How many there are, only data can tell.
 #include "ops/cpu/true_elements.h"
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
 #include "ops/support/masked_fill.h"
@@ -150,7 +151,7 @@ Value mask_of(std::initializer_list<bool> values) {
 WEFT_OPERATOR(nonzero) = {
     .schema = "aten::nonzero(Tensor self) -> Tensor",
     .out = "aten::nonzero.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = kCounts | Traits::kNotDifferentiable,
+    .traits = Traits::kCore | kCounts | Traits::kNotDifferentiable,
     .meta = function<&nonzero_meta>(),
     .kernel = plain_apart<&nonzero_kernel, OutType::kExact>(),
     .samples =
@@ -208,6 +209,7 @@ WEFT_OPERATOR(masked_scatter) = {
     .inplace = "aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)",
     .out =
         "aten::masked_scatter.out(Tensor self, Tensor mask, Tensor source, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kCore,
     .meta = function<&masked_scatter_meta>(),
     .kernel = structured_exact<&masked_scatter_meta, &masked_scatter_into>(),
     .vjp = {.saves = inputs(1) | sizes(2),
@@ -239,6 +241,7 @@ WEFT_OPERATOR(masked_fill_scalar) = {
     .vjp = {.saves = inputs(1),
             .rule = [](const Vjp& v) { return Grads{masked_fill(v.grad(), v.input(1), 0), Tensor()}; }},
     .batch = pointwise_batch,
+    .decompose = function<&masked_fill_scalar_parts>(),
     .samples =
         [] {
           return Samples{{"plain", {f64({3, 4}), boolean({3, 4}), 2.5}},
@@ -264,6 +267,7 @@ WEFT_OPERATOR(masked_fill_tensor) = {
                                sum(masked(v.grad(), v.input(1)))};
                 }},
     .batch = loop_batch,
+    .decompose = function<&masked_fill_tensor_parts>(),
     .samples = [] { return Samples{{"plain", {f64({3, 4}), boolean({3, 4}), f64({})}}}; },
 };
 

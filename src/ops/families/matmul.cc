@@ -1,5 +1,6 @@
 // mm, bmm, addmm, matmul, linear and their like.
 #include "ops/cpu/gemm.h"
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 #include "ops/support/number_range.h"
 
@@ -383,7 +384,7 @@ Tensor gradient_of_right(const Tensor& grad, const Tensor& left, const TensorSha
 WEFT_OPERATOR(mm) = {
     .schema = "aten::mm(Tensor self, Tensor mat2) -> Tensor",
     .out = "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kLinear | Traits::kAutocastNarrow,
+    .traits = Traits::kCore | Traits::kLinear | Traits::kAutocastNarrow,
     .meta = function<&mm_meta>(),
     .kernel = structured_exact<&mm_meta, &mm_into>(),
     .vjp = {.saves = each_for_the_other(0, 1),
@@ -411,7 +412,7 @@ WEFT_OPERATOR(addmm) = {
     .out =
         "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) "
         "out) -> Tensor(a!)",
-    .traits = Traits::kAutocastNarrow,
+    .traits = Traits::kCore | Traits::kAutocastNarrow,
     .meta = function<&addmm_meta>(),
     .kernel = structured_exact<&addmm_meta, &addmm_into>(),
     .vjp = {.saves = each_for_the_other(1, 2),
@@ -435,7 +436,7 @@ WEFT_OPERATOR(addmm) = {
 WEFT_OPERATOR(bmm) = {
     .schema = "aten::bmm(Tensor self, Tensor mat2) -> Tensor",
     .out = "aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kLinear | Traits::kAutocastNarrow,
+    .traits = Traits::kCore | Traits::kLinear | Traits::kAutocastNarrow,
     .meta = function<&bmm_meta>(),
     .kernel = structured_exact<&bmm_meta, &bmm_into>(),
     .vjp = {.saves = each_for_the_other(0, 1),
@@ -476,6 +477,7 @@ WEFT_OPERATOR(baddbmm) = {
                                           : Tensor()};
                 }},
     .batch = baddbmm_batch,
+    .decompose = function<&baddbmm_parts>(),
     .samples =
         [] {
           return Samples{{"plain", {f64({2, 2, 4}), f64({2, 2, 3}), f64({2, 3, 4})}},
@@ -521,6 +523,7 @@ WEFT_OPERATOR(mv) = {
     .kernel = structured_exact<&mv_meta, &mv_into>(),
     .vjp = {.saves = each_for_the_other(0, 1), .rule = mv_vjp},
     .batch = mv_batch,
+    .decompose = function<&mv_parts>(),
     .samples = [] { return Samples{{"plain", {f64({2, 3}), f64({3})}}}; },
 };
 
@@ -532,6 +535,7 @@ WEFT_OPERATOR(dot) = {
     .kernel = structured_exact<&dot_meta, &dot_into>(),
     .vjp = {.saves = each_for_the_other(0, 1), .rule = dot_vjp},
     .batch = dot_batch,
+    .decompose = function<&dot_parts>(),
     .samples = [] { return Samples{{"plain", {f64({3}), f64({3})}}}; },
 };
 

@@ -1,6 +1,7 @@
 // Norms of vectors: (sum of |x|^p)^(1/p) over dims, with the limits for 0 and both infinities.
 #include <cmath>
 
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 #include "ops/support/reduction.h"
 
@@ -261,6 +262,7 @@ WEFT_OPERATOR(norm_scalar) = {
     .lower = lowering<&whole_lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = whole_vjp},
     .batch = whole_batch,
+    .decompose = function<&norm_scalar_parts>(),
     .samples =
         [] { return Samples{{"plain", {f64({3, 4})}}, {"one", {f64({2, 3}), 1}}, {"scalar", {f64({})}}}; },
 };
@@ -276,6 +278,7 @@ WEFT_OPERATOR(norm_dtype) = {
     .lower = lowering<&whole_dtype_lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = whole_vjp},
     .batch = whole_dtype_batch,
+    .decompose = function<&norm_dtype_parts>(),
     .samples =
         [] { return Samples{{"plain", {f32({3, 4}), Value(), kFloat64}}, {"one", {f64({3}), 1, kFloat64}}}; },
 };
@@ -291,6 +294,7 @@ WEFT_OPERATOR(norm_dim) = {
     .lower = lowering<&dim_lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = dim_vjp},
     .batch = dims_batch<2>,
+    .decompose = function<&norm_dim_parts>(),
     .samples = dim_samples,
 };
 
@@ -307,6 +311,7 @@ WEFT_OPERATOR(norm_dim_dtype) = {
     .lower = lowering<&dim_dtype_lower>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = dim_vjp},
     .batch = dims_batch<2>,
+    .decompose = function<&norm_dim_dtype_parts>(),
     .samples =
         [] {
           return Samples{{"row", {f32({3, 4}), 2, ints({1}), false, kFloat64}},

@@ -308,6 +308,7 @@ WEFT_OPERATOR(max_pool2d_with_indices) = {
         "aten::max_pool2d_with_indices.out(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
         "padding=0, int[2] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> "
         "(Tensor(a!), Tensor(b!))",
+    .traits = Traits::kCore,
     .meta = function<&max_pool_meta>(),
     .kernel = structured_exact<&max_pool_meta, &max_pool_into>(),
     .vjp = {.saves = inputs(0) | outputs(1),
@@ -334,6 +335,7 @@ WEFT_OPERATOR(max_pool2d_with_indices_backward) = {
         "aten::max_pool2d_with_indices_backward.grad_input(Tensor grad_output, Tensor self, int[2] "
         "kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices, *, "
         "Tensor(a!) grad_input) -> Tensor(a!)",
+    .traits = Traits::kCore,
     .meta = function<&max_pool_backward_meta>(),
     .kernel = structured_exact<&max_pool_backward_meta, &max_pool_backward_into>(),
     .vjp = {.saves = inputs(7),
@@ -366,7 +368,7 @@ WEFT_OPERATOR(avg_pool2d) = {
         "aten::avg_pool2d.out(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool "
         "ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&avg_pool_meta>(),
     .kernel = structured_exact<&avg_pool_meta, &avg_pool_into>(),
     .vjp = {.saves = inputs(0),
@@ -395,7 +397,7 @@ WEFT_OPERATOR(avg_pool2d_backward) = {
         "aten::avg_pool2d_backward.grad_input(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] "
         "stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override, *, "
         "Tensor(a!) grad_input) -> Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&avg_pool_backward_meta>(),
     .kernel = structured_exact<&avg_pool_backward_meta, &avg_pool_backward_into>(),
     .vjp = {.rule =
@@ -420,7 +422,7 @@ WEFT_OPERATOR(adaptive_avg_pool2d_kernel) = {
     .schema = "aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
     .out =
         "aten::_adaptive_avg_pool2d.out(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&adaptive_meta>(),
     .kernel = structured_exact<&adaptive_meta, &adaptive_into>(),
     .vjp = {.saves = inputs(0),
@@ -434,7 +436,7 @@ WEFT_OPERATOR(adaptive_avg_pool2d_backward) = {
     .out =
         "aten::_adaptive_avg_pool2d_backward.out(Tensor grad_output, Tensor self, *, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&adaptive_backward_meta>(),
     .kernel = structured_exact<&adaptive_backward_meta, &adaptive_backward_into>(),
     .vjp = {.saves = sizes(0),

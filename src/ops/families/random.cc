@@ -1,4 +1,5 @@
 // Random numbers. Element i of a result depends on (seed, offset, i) alone.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
@@ -102,8 +103,11 @@ Tensor dropout_factors(const Tensor& input, double p) {
   Tensor noise = bernoulli_(empty_like(input), 1 - p);
   return div_(noise, 1 - p);
 }
+// Where writes become values, the input itself would be written through the result: as in PyTorch the result
+// is a copy there.
 Tensor dropout_composite(const Tensor& input, double p, bool train) {
-  return drops(input, p, train) ? input * dropout_factors(input, p) : input;
+  if (drops(input, p, train)) return input * dropout_factors(input, p);
+  return layer_state().active & layer::kFunctionalizeLower ? input.clone() : input;
 }
 const Tensor& dropout_inplace(const Tensor& self, double p, bool train) {
   return drops(self, p, train) ? mul_(self, dropout_factors(self, p)) : self;
@@ -162,6 +166,7 @@ WEFT_OPERATOR(bernoulli) = {
     .kernel = with_out<&bernoulli_out_kernel>(structured<&bernoulli_meta, &bernoulli_into, true>()),
     .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad())}; }},
     .batch = random_like_batch,
+    .decompose = function<&bernoulli_parts>(),
     .samples = [] { return Samples{{"plain", {make({3, 4}, kFloat64, 0, 1)}}}; },
 };
 
@@ -200,7 +205,7 @@ WEFT_OPERATOR(native_dropout) = {
     .out =
         "aten::native_dropout.out(Tensor input, float p, bool? train, *, Tensor(a!) out0, Tensor(b!) out1) "
         "-> (Tensor(a!), Tensor(b!))",
-    .traits = Traits::kRandom,
+    .traits = Traits::kCore | Traits::kRandom,
     .meta = function<&native_dropout_meta>(),
     .kernel = structured_exact<&native_dropout_meta, &native_dropout_into>(),
     .vjp = {.saves = outputs(1),
@@ -230,7 +235,7 @@ WEFT_OPERATOR(native_dropout_backward) = {
 WEFT_OPERATOR(dropout) = {
     .schema = "aten::dropout(Tensor input, float p, bool train) -> Tensor",
     .inplace = "aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-    .traits = Traits::kRandom,
+    .traits = Traits::kRandom | Traits::kMayAlias,
     .composite = {.functional = function<&dropout_composite>(), .inplace = function<&dropout_inplace>()},
     .draws = dropout_draws,
     .samples =

@@ -236,7 +236,7 @@ WEFT_OPERATOR(rand) = {
         "aten::rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
         "bool? pin_memory=None) -> Tensor",
     .out = "aten::rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = kRandomFactory,
+    .traits = Traits::kCore | kRandomFactory,
     .meta = function<&sized>(),
     .kernel = {.functional = function<&Sized<Uniform>::kernel>(), .out = function<&Sized<Uniform>::out>()},
     .samples = size_samples,
@@ -259,7 +259,7 @@ WEFT_OPERATOR(randn) = {
         "aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
         "bool? pin_memory=None) -> Tensor",
     .out = "aten::randn.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = kRandomFactory,
+    .traits = Traits::kCore | kRandomFactory,
     .meta = function<&sized>(),
     .kernel = {.functional = function<&Sized<Normal>::kernel>(), .out = function<&Sized<Normal>::out>()},
     .samples = size_samples,

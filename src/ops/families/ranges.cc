@@ -1,6 +1,7 @@
 // Numbers at equal distances.
 #include <cmath>
 
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
 #include "weft/base/parallel.h"
@@ -123,6 +124,7 @@ WEFT_OPERATOR(arange) = {
     .traits = kPlainFactory,
     .meta = function<&end_meta>(),
     .kernel = {.functional = function<&end_kernel>(), .out = function<&end_out_kernel>()},
+    .decompose = function<&arange_parts>(),
     .samples =
         [] { return Samples{{"integers", {5}}, {"real", {3.5}}, {"typed", {4, kFloat64}}, {"empty", {0}}}; },
 };
@@ -134,6 +136,7 @@ WEFT_OPERATOR(arange_start) = {
     .traits = kPlainFactory,
     .meta = function<&start_meta>(),
     .kernel = {.functional = function<&start_kernel>()},
+    .decompose = function<&arange_start_parts>(),
     .samples = [] { return Samples{{"integers", {2, 7}}, {"real", {-0.5, 2.0}}}; },
 };
 
@@ -142,7 +145,7 @@ WEFT_OPERATOR(arange_start_step) = {
         "aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? "
         "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
     .out = "aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = kPlainFactory,
+    .traits = Traits::kCore | kPlainFactory,
     .meta = function<&start_step_meta>(),
     .kernel = {.functional = function<&start_step_kernel>(), .out = function<&start_out_kernel>()},
     .samples =

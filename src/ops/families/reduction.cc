@@ -1,5 +1,6 @@
 // Sums, means, extremes and truth over dims.
 #include "ops/support/reduction.h"
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 
 namespace weft::ops {
@@ -248,6 +249,7 @@ WEFT_OPERATOR(sum) = {
     .lower = lowering<&sum_lower>(),
     .vjp = {.saves = sizes(0), .rule = [](const Vjp& v) { return Grads{expand(v.grad(), v.sizes(0))}; }},
     .batch = whole_batch,
+    .decompose = function<&sum_parts>(),
     .samples = whole_samples,
 };
 
@@ -258,7 +260,7 @@ WEFT_OPERATOR(sum_dim) = {
     .out =
         "aten::sum.IntList_out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, "
         "Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kReduction | Traits::kLinear,
+    .traits = Traits::kCore | Traits::kReduction | Traits::kLinear,
     .meta = function<&sum_dim_meta>(),
     .kernel = with_out<&sum_dim_out_kernel>(structured<&sum_dim_meta, &SumDim::into>()),
     .lower = lowering<&sum_dim_lower>(),
@@ -283,7 +285,7 @@ WEFT_OPERATOR(sum_dim) = {
 WEFT_OPERATOR(mean) = {
     .schema = "aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor",
     .out = "aten::mean.dtype_out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kReduction | Traits::kLinear,
+    .traits = Traits::kCore | Traits::kReduction | Traits::kLinear,
     .meta = function<&mean_meta>(),
     .kernel = with_out<&mean_out_kernel>(structured<&mean_meta, &LoweredReduction<&mean_lower>::into>()),
     .lower = lowering<&mean_lower>(),
@@ -303,7 +305,7 @@ WEFT_OPERATOR(mean_dim) = {
     .out =
         "aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) "
         "out) -> Tensor(a!)",
-    .traits = Traits::kReduction | Traits::kLinear,
+    .traits = Traits::kCore | Traits::kReduction | Traits::kLinear,
     .meta = function<&mean_dim_meta>(),
     .kernel = with_out<&mean_dim_out_kernel>(structured<&mean_dim_meta, &MeanDim::into>()),
     .lower = lowering<&mean_dim_lower>(),
@@ -328,7 +330,7 @@ WEFT_OPERATOR(mean_dim) = {
 WEFT_OPERATOR(amax) = {
     .schema = "aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
     .out = "aten::amax.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kReduction,
+    .traits = Traits::kCore | Traits::kReduction,
     .meta = function<&Amax::meta>(),
     .kernel = Amax::kernels(),
     .lower = lowering<&Amax::lower>(),
@@ -346,7 +348,7 @@ WEFT_OPERATOR(amax) = {
 WEFT_OPERATOR(amin) = {
     .schema = "aten::amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
     .out = "aten::amin.out(Tensor self, int[1] dim=[], bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kReduction,
+    .traits = Traits::kCore | Traits::kReduction,
     .meta = function<&Amin::meta>(),
     .kernel = Amin::kernels(),
     .lower = lowering<&Amin::lower>(),
@@ -369,6 +371,7 @@ WEFT_OPERATOR(all) = {
     .kernel = All::kernels(),
     .lower = lowering<&All::lower>(),
     .batch = whole_truth_batch<true>,
+    .decompose = function<&all_parts>(),
     .samples = [] { return Samples{{"bool", {boolean({3, 4})}}, {"real", {f64({2})}}}; },
 };
 
@@ -380,6 +383,7 @@ WEFT_OPERATOR(all_dim) = {
     .kernel = All::dim_kernels(),
     .lower = lowering<&All::dim_lower>(),
     .batch = dim_batch<1>,
+    .decompose = function<&all_dim_parts>(),
     .samples = [] { return Samples{{"row", {boolean({3, 4}), 1}}}; },
 };
 
@@ -393,6 +397,7 @@ WEFT_OPERATOR(all_dims) = {
     .kernel = All::dims_kernels(),
     .lower = lowering<&All::dims_lower>(),
     .batch = dims_batch<1>,
+    .decompose = function<&all_dims_parts>(),
     .samples = [] { return Samples{{"two", {boolean({2, 3, 4}), ints({0, 2})}}}; },
 };
 
@@ -410,7 +415,7 @@ WEFT_OPERATOR(sum_to_size) = {
 WEFT_OPERATOR(any) = {
     .schema = "aten::any(Tensor self) -> Tensor",
     .out = "aten::any.all_out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kReduction | Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Any::meta>(),
     .kernel = Any::kernels(),
     .lower = lowering<&Any::lower>(),
@@ -421,7 +426,7 @@ WEFT_OPERATOR(any) = {
 WEFT_OPERATOR(any_dim) = {
     .schema = "aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
     .out = "aten::any.out(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kReduction | Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Any::dim_meta>(),
     .kernel = Any::dim_kernels(),
     .lower = lowering<&Any::dim_lower>(),
@@ -434,7 +439,7 @@ WEFT_OPERATOR(any_dims) = {
     .out =
         "aten::any.dims_out(Tensor self, int[]? dim=None, bool keepdim=False, *, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .traits = Traits::kReduction | Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kReduction | Traits::kNotDifferentiable,
     .meta = function<&Any::dims_meta>(),
     .kernel = Any::dims_kernels(),
     .lower = lowering<&Any::dims_lower>(),

@@ -55,7 +55,7 @@ WEFT_OPERATOR(sym_size) = {
 
 WEFT_OPERATOR(sym_size_int) = {
     .schema = "aten::sym_size.int(Tensor self, int dim) -> SymInt",
-    .traits = Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kNotDifferentiable,
     .composite = {.functional = function<&sym_size_at>()},
     .samples = shape_dim_samples,
 };
@@ -69,21 +69,21 @@ WEFT_OPERATOR(sym_stride) = {
 
 WEFT_OPERATOR(sym_stride_int) = {
     .schema = "aten::sym_stride.int(Tensor self, int dim) -> SymInt",
-    .traits = Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kNotDifferentiable,
     .composite = {.functional = function<&sym_stride_at>()},
     .samples = shape_dim_samples,
 };
 
 WEFT_OPERATOR(sym_numel) = {
     .schema = "aten::sym_numel(Tensor self) -> SymInt",
-    .traits = Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kNotDifferentiable,
     .composite = {.functional = function<&sym_numel_of>()},
     .samples = shape_samples,
 };
 
 WEFT_OPERATOR(sym_storage_offset) = {
     .schema = "aten::sym_storage_offset(Tensor self) -> SymInt",
-    .traits = Traits::kNotDifferentiable,
+    .traits = Traits::kCore | Traits::kNotDifferentiable,
     .composite = {.functional = function<&sym_offset_of>()},
     .samples = shape_samples,
 };

@@ -1,5 +1,6 @@
 // Softmax and its logarithm.
 #include "ops/cpu/softmax.h"
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/checks.h"
 #include "ops/support/family.h"
 
@@ -114,6 +115,7 @@ Samples backward_samples() {
 WEFT_OPERATOR(softmax_kernel) = {
     .schema = "aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
     .out = "aten::_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kCore,
     .meta = function<&Plain::meta>(),
     .kernel = structured_exact<&Plain::meta, &Plain::into>(),
     .vjp = {.saves = outputs(0) | sizes(0),
@@ -130,6 +132,7 @@ WEFT_OPERATOR(log_softmax_kernel) = {
     .schema = "aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
     .out =
         "aten::_log_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kCore,
     .meta = function<&Log::meta>(),
     .kernel = structured_exact<&Log::meta, &Log::into>(),
     .vjp = {.saves = outputs(0) | sizes(0),
@@ -163,6 +166,7 @@ WEFT_OPERATOR(softmax_backward_data) = {
                   return Grads{_softmax_backward_data(g, output, dim, grad.dtype()), to_output};
                 }},
     .batch = backward_batch,
+    .decompose = function<&softmax_backward_parts>(),
     .samples = backward_samples,
 };
 
@@ -186,6 +190,7 @@ WEFT_OPERATOR(log_softmax_backward_data) = {
                   return Grads{to_grad, to_output};
                 }},
     .batch = backward_batch,
+    .decompose = function<&log_softmax_backward_parts>(),
     .samples = backward_samples,
 };
 

@@ -1,4 +1,5 @@
 // Variance and standard deviation.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 #include "ops/support/reduction.h"
 
@@ -172,7 +173,7 @@ WEFT_OPERATOR(var_correction) = {
     .out =
         "aten::var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool "
         "keepdim=False, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kReduction,
+    .traits = Traits::kCore | Traits::kReduction,
     .meta = function<&Var::meta>(),
     .kernel = structured<&Var::meta, &Var::into>(),
     .lower = lowering<&Var::lower<Var::kKernel>>(),
@@ -192,6 +193,7 @@ WEFT_OPERATOR(var_dim) = {
     .out =
         "aten::var.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) "
         "-> Tensor(a!)",
+    .traits = Traits::kCore,
     .composite = composite<&Var::along>(),
     .samples = along_samples,
 };
@@ -209,6 +211,7 @@ WEFT_OPERATOR(std_correction) = {
     .lower = lowering<&Std::lower<Std::kKernel>>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = spread_vjp<true, false>},
     .batch = dims_batch<1>,
+    .decompose = function<&std_parts>(),
     .samples = correction_samples,
 };
 
@@ -270,6 +273,7 @@ WEFT_OPERATOR(std_mean_correction) = {
     .lower = lowering<&Std::lower<Std::kMeanKernel>>(),
     .vjp = {.saves = inputs(0) | outputs(0), .rule = spread_vjp<true, true>},
     .batch = dims_batch<1>,
+    .decompose = function<&std_mean_parts>(),
     .samples = correction_samples,
 };
 

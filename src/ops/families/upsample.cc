@@ -1,5 +1,6 @@
 // Images resized by their nearest pixels or by mixes of them.
 #include "ops/cpu/upsample.h"
+#include "ops/decompositions/decompositions.h"
 
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
@@ -201,6 +202,7 @@ WEFT_OPERATOR(upsample_nearest2d) = {
                                                            v.arg<MaybeFloat>(2), v.arg<MaybeFloat>(3))};
                 }},
     .batch = image_batch,
+    .decompose = function<&upsample_nearest2d_parts>(),
     .samples =
         [] {
           return Samples{{"larger", {f64({1, 2, 3, 2}), ints({6, 5})}},
@@ -239,6 +241,7 @@ WEFT_OPERATOR(upsample_nearest2d_vec) = {
     .out =
         "aten::upsample_nearest2d.vec_out(Tensor input, SymInt[]? output_size, float[]? scale_factors, *, "
         "Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kCore,
     .composite = {.functional = function<&nearest_vec>(), .out = function<&nearest_vec_out>()},
     .samples =
         [] {
@@ -306,6 +309,7 @@ WEFT_OPERATOR(upsample_bilinear2d_vec) = {
     .out =
         "aten::upsample_bilinear2d.vec_out(Tensor input, SymInt[]? output_size, bool align_corners, float[]? "
         "scale_factors, *, Tensor(a!) out) -> Tensor(a!)",
+    .traits = Traits::kCore,
     .composite = {.functional = function<&bilinear_vec>(), .out = function<&bilinear_vec_out>()},
     .samples =
         [] {

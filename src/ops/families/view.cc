@@ -1,6 +1,7 @@
 // Views by sizes, strides and dims: the same memory, seen differently.
 #include <algorithm>
 
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/family.h"
 #include "ops/support/view_geometry.h"
 
@@ -290,7 +291,7 @@ Tensor expand_inverse(const Tensor& base, const Tensor& mutated, SymIntSpan, boo
 
 WEFT_OPERATOR(view) = {
     .schema = "aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)",
-    .traits = Traits::kReadsStrides | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
+    .traits = Traits::kCore | Traits::kReadsStrides | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&view_kernel>(),
     .kernel = view_kernels<&view_kernel>(),
     .vjp = {.saves = sizes(0), .rule = [](const Vjp& v) { return Grads{reshape(v.grad(), v.sizes(0))}; }},
@@ -347,12 +348,13 @@ WEFT_OPERATOR(unsafe_view) = {
     .kernel = {.functional = function<&unsafe_view_kernel>()},
     .vjp = {.saves = sizes(0), .rule = [](const Vjp& v) { return Grads{reshape(v.grad(), v.sizes(0))}; }},
     .batch = view_batch,
+    .decompose = function<&unsafe_view_parts>(),
     .samples = [] { return Samples{{"plain", {f64({2, 6}), ints({3, 4})}}}; },
 };
 
 WEFT_OPERATOR(permute) = {
     .schema = "aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)",
-    .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
+    .traits = Traits::kCore | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&permute_kernel>(),
     .kernel = view_kernels<&permute_kernel>(),
     .vjp = {.rule =
@@ -381,6 +383,7 @@ WEFT_OPERATOR(transpose_int) = {
                   return Grads{transpose(v.grad(), v.arg<int64_t>(1), v.arg<int64_t>(2))};
                 }},
     .batch = transpose_batch,
+    .decompose = function<&transpose_parts>(),
     .inverse = function<&transpose_inverse>(),
     .samples =
         [] {
@@ -398,6 +401,7 @@ WEFT_OPERATOR(t) = {
     .kernel = view_kernels<&t_kernel>(),
     .vjp = {.rule = [](const Vjp& v) { return Grads{t(v.grad())}; }},
     .batch = t_batch,
+    .decompose = function<&t_parts>(),
     .inverse = function<&t_inverse>(),
     .samples = [] { return Samples{{"matrix", {f64({2, 3})}}, {"vector", {f64({3})}}}; },
 };
@@ -411,7 +415,7 @@ WEFT_OPERATOR(movedim_int) = {
 
 WEFT_OPERATOR(expand) = {
     .schema = "aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
-    .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
+    .traits = Traits::kCore | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&expand_kernel>(),
     .kernel = view_kernels<&expand_kernel>(),
     .vjp = {.saves = sizes(0), .rule = [](const Vjp& v) { return Grads{sum_to_size(v.grad(), v.sizes(0))}; }},
@@ -441,6 +445,7 @@ WEFT_OPERATOR(squeeze) = {
     .vjp = {.saves = sizes(0),
             .rule = [](const Vjp& v) { return Grads{unsqueeze_to(v.grad(), v.sizes(0), ~uint64_t{0})}; }},
     .batch = squeeze_batch,
+    .decompose = function<&squeeze_parts>(),
     .inverse = function<&squeeze_inverse>(),
     .samples = [] { return Samples{{"plain", {f64({2, 1, 3, 1})}}, {"none", {f64({2})}}}; },
 };
@@ -459,6 +464,7 @@ WEFT_OPERATOR(squeeze_dim) = {
                                             uint64_t{1} << normalize_dim(v.arg<int64_t>(1), rank))};
                 }},
     .batch = dim_batch<1>,
+    .decompose = function<&squeeze_dim_parts>(),
     .inverse = function<&squeeze_dim_inverse>(),
     .samples = [] { return Samples{{"one", {f64({2, 1, 3}), 1}}, {"other", {f64({2, 1, 3}), 0}}}; },
 };
@@ -466,7 +472,7 @@ WEFT_OPERATOR(squeeze_dim) = {
 WEFT_OPERATOR(squeeze_dims) = {
     .schema = "aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)",
     .inplace = "aten::squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)",
-    .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
+    .traits = Traits::kCore | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&squeeze_dims_kernel>(),
     .kernel = view_kernels<&squeeze_dims_kernel>(),
     .vjp = {.saves = sizes(0),
@@ -489,7 +495,7 @@ WEFT_OPERATOR(squeeze_dims) = {
 WEFT_OPERATOR(unsqueeze) = {
     .schema = "aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
     .inplace = "aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)",
-    .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
+    .traits = Traits::kCore | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&unsqueeze_kernel>(),
     .kernel = view_kernels<&unsqueeze_kernel>(),
     .vjp = {.rule =

@@ -1,4 +1,5 @@
 // Views of a part: select, slice, split, unbind, diagonal, with the operators that put a part back.
+#include "ops/decompositions/decompositions.h"
 #include "ops/support/checks.h"
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
@@ -315,7 +316,7 @@ Tensor unbind_inverse(const Tensor& base, const Tensor& mutated, int64_t output,
 
 WEFT_OPERATOR(select_int) = {
     .schema = "aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)",
-    .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
+    .traits = Traits::kCore | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&select_kernel>(),
     .kernel = view_kernels<&select_kernel>(),
     .vjp = {.saves = sizes(0),
@@ -340,6 +341,7 @@ WEFT_OPERATOR(select_backward) = {
     .vjp = {.rule =
                 [](const Vjp& v) { return Grads{select(v.grad(), v.arg<int64_t>(2), v.arg<SymInt>(3))}; }},
     .batch = part_backward_batch<2>,
+    .decompose = function<&select_backward_parts>(),
     .samples = [] { return Samples{{"row", {f64({4}), ints({3, 4}), 0, 1}}}; },
 };
 
@@ -360,6 +362,7 @@ WEFT_OPERATOR(select_scatter) = {
                                select(v.grad(), dim, index)};
                 }},
     .batch = scatter_batch<2>,
+    .decompose = function<&select_scatter_parts>(),
     .samples = [] { return Samples{{"row", {f64({3, 4}), f64({4}), 0, 1}}}; },
 };
 
@@ -367,7 +370,7 @@ WEFT_OPERATOR(slice_tensor) = {
     .schema =
         "aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) "
         "-> Tensor(a)",
-    .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
+    .traits = Traits::kCore | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&slice_kernel>(),
     .kernel = view_kernels<&slice_kernel>(),
     .vjp = {.saves = sizes(0),
@@ -405,6 +408,7 @@ WEFT_OPERATOR(slice_backward) = {
                                      v.arg<SymInt>(5))};
                 }},
     .batch = part_backward_batch<2>,
+    .decompose = function<&slice_backward_parts>(),
     .samples = [] { return Samples{{"middle", {f64({3, 3}), ints({5, 3}), 0, 1, 4, 1}}}; },
 };
 
@@ -415,7 +419,7 @@ WEFT_OPERATOR(slice_scatter) = {
     .out =
         "aten::slice_scatter.out(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, "
         "SymInt step=1, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kLinear,
+    .traits = Traits::kCore | Traits::kLinear,
     .meta = function<&SliceScatter::meta>(),
     .kernel = SliceScatter::kernels(),
     .vjp = {.saves = sizes(1),
@@ -453,6 +457,7 @@ WEFT_OPERATOR(split_tensor) = {
                   return Grads{join_parts(v, equal_parts(size, v.arg<SymInt>(1)), dim)};
                 }},
     .batch = split_batch,
+    .decompose = function<&split_parts>(),
     .inverse = function<&split_inverse>(),
     .samples = [] { return Samples{{"even", {f64({4, 3}), 2}}, {"rest", {f64({3, 5}), 2, 1}}}; },
 };
@@ -466,7 +471,7 @@ WEFT_OPERATOR(split_sizes) = {
 
 WEFT_OPERATOR(split_with_sizes) = {
     .schema = "aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-    .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
+    .traits = Traits::kCore | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&split_with_sizes_kernel>(),
     .kernel = view_kernels<&split_with_sizes_kernel>(),
     .vjp = {.saves = sizes(0),
@@ -512,13 +517,14 @@ WEFT_OPERATOR(unbind_int) = {
                   return Grads{stack(parts, dim)};
                 }},
     .batch = unbind_batch,
+    .decompose = function<&unbind_parts>(),
     .inverse = function<&unbind_inverse>(),
     .samples = [] { return Samples{{"rows", {f64({3, 2})}}, {"columns", {f64({3, 2}), -1}}}; },
 };
 
 WEFT_OPERATOR(diagonal) = {
     .schema = "aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
-    .traits = Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
+    .traits = Traits::kCore | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&diagonal_kernel>(),
     .kernel = view_kernels<&diagonal_kernel>(),
     .vjp = {.saves = sizes(0),
@@ -551,6 +557,7 @@ WEFT_OPERATOR(diagonal_backward) = {
                   return Grads{diagonal(v.grad(), v.arg<int64_t>(2), v.arg<int64_t>(3), v.arg<int64_t>(4))};
                 }},
     .batch = part_backward_batch<3, 4>,
+    .decompose = function<&diagonal_backward_parts>(),
     .samples = [] { return Samples{{"main", {f64({3}), ints({3, 3}), 0, 0, 1}}}; },
 };
 

@@ -43,7 +43,7 @@ WEFT_OPERATOR(where_self) = {
     .schema = "aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor",
     .out =
         "aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kPointwise,
+    .traits = Traits::kCore | Traits::kPointwise,
     .meta = function<&where_meta>(),
     .kernel = lowered_exact<&where_meta, &where_lower>(),
     .lower = lowering<&where_lower>(),

@@ -1,5 +1,7 @@
 #include "ops/support/samples.h"
 
+#include <algorithm>
+
 #include <cmath>
 
 #include "ops/structured.h"
@@ -36,6 +38,11 @@ Tensor i64(SymIntSpan sizes, int64_t low, int64_t high) {
   return tensor;
 }
 
+Tensor i64_list(std::initializer_list<int64_t> values) {
+  Tensor list = allocate_contiguous({static_cast<int64_t>(values.size())}, kInt64);
+  std::copy(values.begin(), values.end(), list.data<int64_t>());
+  return list;
+}
 Tensor boolean(SymIntSpan sizes) {
   Tensor tensor = allocate_contiguous(sizes, kBool);
   for (int64_t i = 0; i < tensor.plain_numel(); ++i) tensor.data<bool>()[i] = spread(i) < 0.5;

@@ -15,6 +15,8 @@ inline Tensor c128(SymIntSpan sizes) { return make(sizes, kComplex128); }
 inline Tensor positive(SymIntSpan sizes) { return make(sizes, kFloat64, 0.1, 2); }
 // Integers in [low, high).
 Tensor i64(SymIntSpan sizes, int64_t low = -5, int64_t high = 6);
+// These very integers.
+Tensor i64_list(std::initializer_list<int64_t> values);
 Tensor boolean(SymIntSpan sizes);
 // A list of integers as an argument.
 inline Value ints(std::initializer_list<int64_t> values) {
