@@ -27,19 +27,32 @@ OWN = {
         whole="graph of 10^4 additions", part="10^4 additions, eager", count=10_000, goal=100
     )
 }
+# ... time of one case, in ns, and what it may be.
+OWN_TIME = {
+    "call with 100 inputs": dict(goal=2000),
+    "joint graph and min-cut, 10^5 nodes": dict(goal=2e9),
+}
 # ... a quantity of weft's that is no time, and what it may be.
 OWN_QUANTITY = {"bytes of a captured node": dict(goal=1024)}
 # ... how much longer one may take than another.
 OWN_RATIO = {
     "capture with lines of the program, against without": dict(
         whole="make_graph of ResNet-50, fake, with lines", part="make_graph of ResNet-50, fake, again", goal=2
-    )
+    ),
+    "training step of a small perceptron, compiled against eager": dict(
+        whole="training step of a small perceptron", part="training step of a small perceptron, eager", goal=1.25
+    ),
 }
 # ... and how the time of one grows from 10^5 to 10^6 nodes, against the size.
 OWN_GROWTH = {
     f"growth of {what}": dict(large=f"{what}, 10^6 nodes", small=f"{what}, 10^5 nodes", sizes=10, goal=1.1)
     for what in ("capture", "print", "parse", "dead code", "copy", "destruction")
 }
+OWN_GROWTH["growth of joint graph and min-cut"] = dict(
+    large="joint graph and min-cut, 10^5 nodes", small="joint graph and min-cut, 10^4 nodes", sizes=10, goal=1.5
+)
+# Cases of both that are no times: bytes.
+QUANTITIES = {"bytes saved of ResNet-50", "bytes saved of a GPT-2 decoder"}
 # Rows made of two others: how the time of one grows, against its size. The goal is for weft's growth alone.
 GROWTH = {
     "growth per node from 10^5 to 10^6 nodes": dict(
@@ -184,6 +197,8 @@ def own_times(server, cases, pattern):
         elif growth:
             # Samples of the same length: a short one would be lucky more often.
             times.update(measure(server, {growth["small"]: growth["sizes"], growth["large"]: 1}))
+        elif name in OWN_TIME:
+            times.update(measure(server, {name: repeats(server, name)}))
         else:
             pair = next(pair for pair in pairs if name in pair)
             times.update(measure(server, {part: repeats(server, part) for part in pair}))
@@ -191,6 +206,10 @@ def own_times(server, cases, pattern):
 
 
 def own_rows(times, threads):
+    for name, rule in OWN_TIME.items():
+        if name in times:
+            ratio = times[name] / rule["goal"]
+            yield dict(what=name, threads=threads, unit="ns", weft=times[name], peer=rule["goal"], ratio=ratio, goal=1)
     for name, rule in OWN_QUANTITY.items():
         if name in times:
             ratio = times[name] / rule["goal"]
@@ -221,6 +240,8 @@ def growth_rows(rows, threads):
 
 def text_of(row, who):
     value = row[who]
+    if row["unit"] == "bytes":
+        return f"{value / 1e6:.1f} MB"
     if row["unit"] != "ns":
         return f"{value:.2f}"
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
@@ -274,6 +295,10 @@ def main():
                 add(row)
         times = {}
         for name in chosen:
+            if name in QUANTITIES:
+                weft, peer = (server.run(name, 1) for server in servers)
+                add(dict(what=name, threads=threads, unit="bytes", weft=weft, peer=peer, ratio=weft / peer, goal=cases[name]))
+                continue
             if name not in times:
                 times.update(compare(servers, compared_with(name), lambda measured: meets_goals(measured, cases)))
             weft, peer = times[name]

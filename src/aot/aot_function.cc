@@ -1,5 +1,6 @@
 #include "weft/aot/aot_function.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "aot/compile_call.h"
@@ -11,16 +12,25 @@ namespace weft {
 // What it was compiled for, and what came of that.
 struct AotFunction::Body {
   ValueFunction f;
+  std::optional<GraphModule> program = {};
   AotOptions options;
   std::mutex mutex;
   std::unique_ptr<const aot::CompiledCall> call;
   TreeSpec arguments;
+  bool is_flat = false;  // the arguments are leaves themselves
 
   void compile(const FlatTree& examples) {
     const TreeSpec spec = examples.spec;
     auto flat = [this, spec](Args leaves) { return f(tree_unflatten(leaves, spec).elements()); };
-    call = std::make_unique<const aot::CompiledCall>(flat, examples.leaves, options);
+    call = std::make_unique<const aot::CompiledCall>(flat, examples.leaves, options,
+                                                     program ? &*program : nullptr);
     arguments = spec;
+    is_flat = std::ranges::all_of(spec.children(), &TreeSpec::is_leaf);
+  }
+  // Whether these are arguments of that structure, and their own leaves.
+  bool are_leaves(Args args) const {
+    return is_flat && args.size() == arguments.children().size() &&
+           std::ranges::all_of(args, &Value::is_tensor);
   }
   const aot::CompiledCall& compiled() const {
     require(call != nullptr, "the function was not compiled yet: call it, or compile_for its arguments");
@@ -37,6 +47,11 @@ AotFunction::AotFunction(ValueFunction f, AotOptions options) : body_(std::make_
   body_->options = std::move(options);
 }
 
+AotFunction::AotFunction(ValueFunction f, const GraphModule& program, AotOptions options)
+    : AotFunction(std::move(f), std::move(options)) {
+  body_->program.emplace(program);
+}
+
 void AotFunction::compile_for(Args examples) const {
   std::lock_guard lock(body_->mutex);
   require(!body_->call, "a function is compiled once; make another one for other arguments");
@@ -44,15 +59,16 @@ void AotFunction::compile_for(Args examples) const {
 }
 
 Value AotFunction::call(Args args) const {
-  FlatTree flat = flat_arguments(args);
   {
     std::lock_guard lock(body_->mutex);
-    if (!body_->call) body_->compile(flat);
+    if (!body_->call) body_->compile(flat_arguments(args));
   }
+  if (body_->are_leaves(args)) return body_->call->run(args);
+  FlatTree flat = flat_arguments(args);
   require(flat.spec == body_->arguments,
           "a compiled function was called with other arguments than it was compiled for: {}",
           difference(body_->arguments, flat.spec));
-  return body_->call->run(std::move(flat.leaves));
+  return body_->call->run(flat.leaves);
 }
 
 ValueFunction AotFunction::function() const {
@@ -85,8 +101,24 @@ ValueFunction function_of(const nn::Module& module, ValueFunction forward) {
 
 }  // namespace
 
+namespace {
+
+// The sizes of parameters and buffers do not change.
+AotOptions with_fixed_state(AotOptions options, const nn::Module& module) {
+  options.num_params_buffers = state_of(module).size();
+  return options;
+}
+
+}  // namespace
+
 AotModule::AotModule(const nn::Module& module, ValueFunction forward, AotOptions options)
-    : nn::Module(module), function_(function_of(module, std::move(forward)), std::move(options)) {}
+    : nn::Module(module),
+      function_(function_of(module, std::move(forward)), with_fixed_state(std::move(options), module)) {}
+
+AotModule::AotModule(const GraphModule& module, AotOptions options)
+    : nn::Module(module),
+      function_(function_of(module, module.function()), module,
+                with_fixed_state(std::move(options), module)) {}
 
 ValueList AotModule::with_state(Args args) const {
   ValueList all;

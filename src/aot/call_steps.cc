@@ -16,9 +16,9 @@ namespace weft::aot {
 
 using Kind = OutputOrigin::Kind;
 
-ValueList CallSteps::run_from(size_t first, ValueList inputs) const {
-  auto rest = [&](ValueList given) { return run_from(first + 1, std::move(given)); };
-  return steps_[first]->run(std::move(inputs), rest);
+ValueList CallSteps::run_from(size_t first, Args inputs) const {
+  auto rest = [&](Args given) { return run_from(first + 1, given); };
+  return steps_[first]->run(inputs, rest);
 }
 
 std::string CallSteps::text() const {
@@ -52,7 +52,7 @@ std::string CopyBack::text() const {
   return fmt::format("copy back: inputs {}", fmt::join(written, ", "));
 }
 
-ValueList CopyBack::run(ValueList inputs, const Rest& rest) const {
+ValueList CopyBack::run(Args inputs, const Rest& rest) const {
   ValueList outputs = rest(inputs);
   for (size_t i = 0; i < description_.written_back.size(); ++i) {
     const size_t input = description_.written_back[i];
@@ -121,7 +121,7 @@ std::string RegenerateOutputs::text() const {
   return fmt::format("regenerate aliases: outputs {}", fmt::join(made, ", "));
 }
 
-ValueList RegenerateOutputs::run(ValueList inputs, const Rest& rest) const {
+ValueList RegenerateOutputs::run(Args inputs, const Rest& rest) const {
   ValueList outputs = rest(inputs);
   const size_t first = description_.written_back.size(), bases = first + description_.outputs.size();
   for (size_t i = 0; i < description_.outputs.size(); ++i)
@@ -153,7 +153,7 @@ std::string ChangeMetadata::text() const {
   return fmt::format("change metadata: inputs {}", fmt::join(changed, ", "));
 }
 
-ValueList ChangeMetadata::run(ValueList inputs, const Rest& rest) const {
+ValueList ChangeMetadata::run(Args inputs, const Rest& rest) const {
   for (size_t input : description_.written_back)
     if (description_.inputs[input].changes_metadata) count_change(inputs[input].tensor_ref());
   ValueList outputs = rest(inputs);
@@ -164,8 +164,9 @@ ValueList ChangeMetadata::run(ValueList inputs, const Rest& rest) const {
     change_geometry(inputs[description_.written_back[i]].tensor_ref(), use.steps,
                     use.is_leaf && use.requires_grad);
   }
-  const auto begin = outputs.begin() + static_cast<ptrdiff_t>(written);
-  return ValueList(begin, begin + static_cast<ptrdiff_t>(description_.outputs.size()));
+  outputs.erase(outputs.begin(), outputs.begin() + static_cast<ptrdiff_t>(written));
+  outputs.resize(description_.outputs.size());
+  return outputs;
 }
 
 }  // namespace weft::aot

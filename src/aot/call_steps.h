@@ -13,9 +13,9 @@ namespace weft::aot {
 // steps after it, and their outputs for the steps before it.
 class CallStep {
  public:
-  using Rest = FunctionRef<ValueList(ValueList)>;
+  using Rest = FunctionRef<ValueList(Args)>;
   virtual ~CallStep() = default;
-  virtual ValueList run(ValueList inputs, const Rest& rest) const = 0;
+  virtual ValueList run(Args inputs, const Rest& rest) const = 0;
   // A line that says what it does.
   virtual std::string text() const = 0;
 };
@@ -24,11 +24,11 @@ class CallStep {
 class CallSteps {
  public:
   void add(std::unique_ptr<CallStep> step) { steps_.push_back(std::move(step)); }
-  ValueList run(ValueList inputs) const { return run_from(0, std::move(inputs)); }
+  ValueList run(Args inputs) const { return run_from(0, inputs); }
   std::string text() const;
 
  private:
-  ValueList run_from(size_t first, ValueList inputs) const;
+  ValueList run_from(size_t first, Args inputs) const;
   std::vector<std::unique_ptr<CallStep>> steps_;
 };
 
@@ -40,7 +40,7 @@ class CopyBack final : public CallStep {
  public:
   explicit CopyBack(const CallDescription& description) : description_(description) {}
   std::string text() const override;
-  ValueList run(ValueList inputs, const Rest& rest) const override;
+  ValueList run(Args inputs, const Rest& rest) const override;
 
  private:
   const CallDescription& description_;
@@ -52,7 +52,7 @@ class RegenerateOutputs final : public CallStep {
  public:
   explicit RegenerateOutputs(const CallDescription& description) : description_(description) {}
   std::string text() const override;
-  ValueList run(ValueList inputs, const Rest& rest) const override;
+  ValueList run(Args inputs, const Rest& rest) const override;
 
  private:
   const CallDescription& description_;
@@ -63,7 +63,7 @@ class ChangeMetadata final : public CallStep {
  public:
   explicit ChangeMetadata(const CallDescription& description) : description_(description) {}
   std::string text() const override;
-  ValueList run(ValueList inputs, const Rest& rest) const override;
+  ValueList run(Args inputs, const Rest& rest) const override;
 
  private:
   const CallDescription& description_;

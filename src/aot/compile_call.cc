@@ -5,48 +5,15 @@
 #include <algorithm>
 #include <map>
 
+#include "aot/compile_plan.h"
 #include "aot/describe.h"
+#include "aot/fake_inputs.h"
 #include "aot/input_steps.h"
-#include "aot/trace_call.h"
 #include "weft/autograd/grad_node.h"
 #include "weft/base/error.h"
-#include "weft/ops/fake.h"
 
 namespace weft::aot {
 namespace {
-
-// What a compilation is made under: the caller's casts and grad mode, and nothing else that is active.
-class CompileScope {
- public:
-  CompileScope() {
-    LayerState& state = layer_state();
-    state.active &= layer::kAutocast;
-    state.mask = layer::kAll | layer::kNotLayers;
-    state.level_depth = 0;
-  }
-
- private:
-  LayerStateScope saved_;
-};
-
-bool is_real_tensor(const Value& value) {
-  return value.is_tensor() && value.tensor_ref().defined() && !is_fake(value.tensor_ref());
-}
-
-// The leaves without data, with symbols for sizes and integers where there is an environment for them.
-ValueList fakes_of(const ValueList& leaves, const FakeMode& fake) {
-  ValueList fakes;
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    const std::string name = fmt::format("arg{}", i);
-    if (is_real_tensor(leaves[i]))
-      fakes.emplace_back(fake.fake_of(leaves[i].tensor_ref(), FakeRequest(name).without_base()));
-    else if (leaves[i].kind() == Value::Kind::kInt && fake.options().shape_env)
-      fakes.emplace_back(fake.options().shape_env->create_value(leaves[i].to_int(), sym::Source(name),
-                                                                sym::DimPolicy::kDuck));
-    else fakes.push_back(leaves[i]);
-  }
-  return fakes;
-}
 
 std::vector<CheckInputs::Given> given_inputs(const ValueList& examples, const ValueList& fakes,
                                              const CallDescription& description, bool drops_duplicates) {
@@ -75,43 +42,125 @@ void refuse_symbolic_geometry(const CallDescription& description) {
                   i);
 }
 
-std::unique_ptr<FakeMode> fake_mode_for(const AotOptions& options) {
-  FakeOptions fake{.allow_real_inputs = true};
-  if (options.dynamic) fake.shape_env = ShapeEnv::create();
-  return std::make_unique<FakeMode>(fake);
-}
+}  // namespace
+
+namespace {
+
+// Descriptions and graph of a call: found out by running it without data, or known from before.
+class PlanMaker {
+ public:
+  PlanMaker(const AotOptions& options, const GraphModule* program, const ValueList& examples)
+      : options_(options), program_(program) {
+    if (!options.cache) return;
+    try {
+      require(
+          program != nullptr,
+          "the compile cache keeps captured graphs, but this program is C++ code; capture it first (compile, "
+          "make_graph)");
+      key_ = plan_key(*program, examples, options);
+    } catch (const Error& error) {
+      options.cache->count_bypass();
+      if (options.strict_cache) throw;
+      return;
+    }
+    known_ = options.cache->find(*key_);
+  }
+
+  // The next stage of the call, `function` over what `make_fakes` gives.
+  template <typename MakeFakes>
+  CompilePlan::Stage stage(const ValueFunction& function, MakeFakes make_fakes) {
+    CompilePlan::Stage stage;
+    if (known_) {
+      stage = known_->stages.at(made_.stages.size());
+      if (stage.fakes.empty()) stage.fakes = make_fakes();
+    } else {
+      stage.fakes = make_fakes();
+      stage.description = describe_call(function, stage.fakes,
+                                        {.keep_input_mutations = options_.keep_inference_input_mutations});
+    }
+    made_.stages.push_back(stage);
+    return stage;
+  }
+
+  TracedCall traced(const ValueFunction& function, const CompilePlan::Stage& stage) {
+    if (known_) return with_constants_of_program(known_->traced);
+    const TraceOptions trace{.decompositions = options_.decompositions};
+    TracedCall traced = stage.description.needs_backward
+                            ? trace_joint(function, stage.fakes, stage.description, trace)
+                            : trace_inference(function, stage.fakes, stage.description, trace);
+    if (key_) {
+      made_.traced = traced;
+      // A compiler may change the graph that it is given.
+      made_.traced.module = GraphModule(traced.module, traced.module.graph().copy());
+      note_constants();
+      keep();
+    }
+    return traced;
+  }
+
+ private:
+  void keep() {
+    try {
+      options_.cache->store(*key_, std::make_shared<const CompilePlan>(std::move(made_)));
+    } catch (const UnsupportedError&) {
+      options_.cache->count_bypass();
+      if (options_.strict_cache) throw;
+    }
+  }
+  void note_constants() {
+    for (const auto& [path, tensor] : constants_of(made_.traced.module))
+      for (const auto& [known, other] : constants_of(*program_))
+        if (tensor.is_same(other)) made_.constants.emplace_back(path, known);
+  }
+  // Another program of the same content has constants of its own.
+  TracedCall with_constants_of_program(TracedCall traced) const {
+    GraphModule::Attributes attributes;
+    for (const auto& [path, name] : known_->constants) attributes.emplace_back(path, program_->find(name));
+    traced.module = GraphModule(traced.module, attributes, traced.module.graph().copy());
+    return traced;
+  }
+
+  const AotOptions& options_;
+  const GraphModule* program_;
+  std::optional<std::string> key_;
+  std::shared_ptr<const CompilePlan> known_;
+  CompilePlan made_;
+};
 
 }  // namespace
 
-CompiledCall::CompiledCall(const ValueFunction& f, const ValueList& examples, const AotOptions& options) {
+CompiledCall::CompiledCall(const ValueFunction& f, const ValueList& examples, const AotOptions& options,
+                           const GraphModule* program) {
   CompileScope scope;
-  const std::unique_ptr<FakeMode> fake = fake_mode_for(options);
-  const DescribeOptions describe{.keep_input_mutations = options.keep_inference_input_mutations};
+  // It reads constants, which no fake mode would let it.
+  PlanMaker plan(options, program, examples);
+  const std::unique_ptr<FakeMode> fake = fake_mode(options.dynamic);
   const std::string name = std::to_string(detail::next_graph_number());
   ValueFunction function = f;
-  ValueList given = examples, inputs = fakes_of(given, *fake);
-  CallDescription description = describe_call(function, inputs, describe);
-  std::unique_ptr<DropDuplicates> duplicates = DropDuplicates::needed_for(given, description);
-  refuse_symbolic_geometry(description);
+  ValueList given = examples;
+  CompilePlan::Stage stage =
+      plan.stage(function, [&] { return fakes_of(given, *fake, 0, options.num_params_buffers); });
+  std::unique_ptr<DropDuplicates> duplicates = DropDuplicates::needed_for(given, stage.description);
+  refuse_symbolic_geometry(stage.description);
   steps_.add(std::make_unique<CheckInputs>(
-      name, given_inputs(given, inputs, description, duplicates != nullptr), is_grad_enabled()));
+      name, given_inputs(given, stage.fakes, stage.description, duplicates != nullptr), is_grad_enabled()));
   if (duplicates) {
     function = duplicates->over_the_rest(std::move(function));
     given = duplicates->without_duplicates(given);
-    inputs = duplicates->without_duplicates(inputs);
-    description = describe_call(function, inputs, describe);
+    const ValueList rest = duplicates->without_duplicates(stage.fakes);
+    stage = plan.stage(function, [&] { return rest; });
     steps_.add(std::move(duplicates));
   }
-  if (std::unique_ptr<SyntheticBases> bases = SyntheticBases::needed_for(given, description)) {
-    function = bases->over_bases(std::move(function), inputs);
+  if (std::unique_ptr<SyntheticBases> bases = SyntheticBases::needed_for(given, stage.description)) {
+    function = bases->over_bases(std::move(function), stage.fakes);
     given = bases->with_bases(given);
-    inputs = fakes_of(given, *fake);
-    description = describe_call(function, inputs, describe);
+    stage = plan.stage(function, [&] { return fakes_of(given, *fake); });
     steps_.add(std::move(bases));
   }
-  graphs_ = std::make_shared<CompiledGraphs>(std::move(description), name);
+  TracedCall traced = plan.traced(function, stage);
+  graphs_ = std::make_shared<CompiledGraphs>(std::move(stage.description), name);
   add_output_steps();
-  trace(function, inputs, options);
+  compile(std::move(traced), options);
 }
 
 void CompiledCall::add_output_steps() {
@@ -127,21 +176,18 @@ void CompiledCall::add_output_steps() {
   steps_.add(std::make_unique<RunGraphs>(graphs_));
 }
 
-void CompiledCall::trace(const ValueFunction& f, const ValueList& inputs, const AotOptions& options) {
-  const TraceOptions trace{.decompositions = options.decompositions};
-  const CallDescription& description = graphs_->description();
+void CompiledCall::compile(TracedCall traced, const AotOptions& options) {
   const Compiler forward = options.forward_compiler ? options.forward_compiler : nop;
-  if (!description.needs_backward) {
-    graphs_->set_inference(trace_inference(f, inputs, description, trace),
+  if (graphs_->description().needs_backward)
+    graphs_->set_training(std::move(traced), options.partitioner, forward,
+                          options.backward_compiler ? options.backward_compiler : forward);
+  else
+    graphs_->set_inference(std::move(traced),
                            options.inference_compiler ? options.inference_compiler : forward);
-    return;
-  }
-  graphs_->set_training(trace_joint(f, inputs, description, trace), options.partitioner, forward,
-                        options.backward_compiler ? options.backward_compiler : forward);
 }
 
-Value CompiledCall::run(ValueList inputs) const {
-  return tree_unflatten(steps_.run(std::move(inputs)), description().result);
+Value CompiledCall::run(Args inputs) const {
+  return tree_unflatten(steps_.run(inputs), description().result);
 }
 
 }  // namespace weft::aot

@@ -8,17 +8,19 @@ namespace weft::aot {
 // A call that was captured and compiled for arguments like its examples.
 class CompiledCall {
  public:
-  // `f` takes leaves, like `examples`, and gives a tree.
-  CompiledCall(const ValueFunction& f, const ValueList& examples, const AotOptions& options);
+  // `f` takes leaves, like `examples`, and gives a tree. `program` is the graph that it runs; null for C++
+  // code.
+  CompiledCall(const ValueFunction& f, const ValueList& examples, const AotOptions& options,
+               const GraphModule* program = nullptr);
 
   // Leaves in, a tree out.
-  Value run(ValueList inputs) const;
+  Value run(Args inputs) const;
   const CallDescription& description() const { return graphs_->description(); }
   const CompiledGraphs& graphs() const { return *graphs_; }
   std::string text() const { return steps_.text(); }
 
  private:
-  void trace(const ValueFunction& f, const ValueList& inputs, const AotOptions& options);
+  void compile(TracedCall traced, const AotOptions& options);
   void add_output_steps();
 
   CallSteps steps_;

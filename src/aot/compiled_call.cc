@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "aot/functional_values.h"
-
+#include "aot/layer_scopes.h"
 #include "autograd/function.h"
+#include "graph/node_index.h"
 #include "ops/view_replay.h"
 #include "weft/base/error.h"
 #include "weft/dispatch/layers.h"
@@ -19,31 +19,46 @@ namespace {
 
 // For each output of a backward graph, the tangents that it depends on.
 std::vector<std::vector<bool>> tangents_of_outputs(const Graph& graph) {
-  std::unordered_map<const Node*, std::vector<bool>> known;
+  const NodeIndex index(graph);
   size_t count = 0;
   for (Node* input : graph.placeholders()) count += is_tangent(*input);
-  size_t next = 0;
-  auto merge = [&](std::vector<bool>& into, const Node& node) {
-    for (size_t i = 0; i < count; ++i) into[i] = into[i] || known.at(&node)[i];
-  };
-  std::vector<std::vector<bool>> outputs;
+  // A row of bits for each node.
+  const size_t words = (count + 63) / 64;
+  std::vector<uint64_t> rows(graph.size() * words);
+  size_t next = 0, position = 0;
   for (Node& node : graph) {
-    std::vector<bool> all(count, false);
-    if (is_tangent(node)) all[next++] = true;
-    for (Node* input : node.inputs()) merge(all, *input);
-    known.emplace(&node, std::move(all));
+    uint64_t* row = rows.data() + position++ * words;
+    if (is_tangent(node)) {
+      row[next / 64] |= uint64_t{1} << (next % 64);
+      ++next;
+    }
+    for (Node* input : node.inputs())
+      for (size_t w = 0; w < words; ++w) row[w] |= rows[index.of(*input) * words + w];
   }
+  std::vector<std::vector<bool>> outputs;
   for (const Value& output : graph.output_node()->returned().elements()) {
     outputs.emplace_back(count, false);
-    if (Node* node = node_in(output)) merge(outputs.back(), *node);
+    if (Node* node = node_in(output))
+      for (size_t i = 0; i < count; ++i)
+        outputs.back()[i] = rows[index.of(*node) * words + i / 64] >> (i % 64) & 1;
   }
   return outputs;
 }
 
 }  // namespace
 
-void CompiledGraphs::set_inference(TracedCall traced, const Compiler& compiler) {
+void CompiledGraphs::set_traced(TracedCall traced) {
   traced_ = std::move(traced);
+  for (size_t i = 0; i < traced_.inputs.size(); ++i) {
+    if (traced_.inputs[i].is_leaf()) continue;
+    has_extensions_ = true;
+    writes_extensions_ |= description_.inputs[i].write_back == WriteBack::kInGraph;
+  }
+  has_extensions_ |= !std::ranges::all_of(traced_.outputs, &ExtensionTree::is_leaf);
+}
+
+void CompiledGraphs::set_inference(TracedCall traced, const Compiler& compiler) {
+  set_traced(std::move(traced));
   inference_ = traced_.module;
   forward_ = detail::compile_graph(compiler, inference_, name_ + "_inference");
 }
@@ -52,7 +67,7 @@ void CompiledGraphs::set_training(TracedCall joint, const Partitioner& partition
                                   Compiler backward) {
   partition_ = partitioner(joint.module, count_leaves(joint.outputs));
   joint.module = GraphModule();
-  traced_ = std::move(joint);
+  set_traced(std::move(joint));
   backward_compiler_ = std::move(backward);
   note_dependences();
   forward_ = detail::compile_graph(forward, partition_.forward, name_ + "_forward");
@@ -86,11 +101,12 @@ bool CompiledGraphs::depends(size_t input, const std::vector<bool>& tangents) co
   return is_constant;
 }
 
-ValueList CompiledGraphs::run_forward(ValueList inputs) const {
-  const size_t own = count_leaves(traced_.outputs),
+ValueList CompiledGraphs::run_forward(Args inputs) const {
+  const size_t own = has_extensions_ ? count_leaves(traced_.outputs) : traced_.outputs.size(),
                saved = partition_.num_saved_tensors + partition_.num_saved_symbols;
-  ValueList outputs = forward_(flatten(traced_.inputs, std::move(inputs)), own + saved, "forward");
-  if (std::ranges::all_of(traced_.outputs, &ExtensionTree::is_leaf)) return outputs;
+  if (!has_extensions_) return forward_.run(inputs, own + saved, "forward");
+  ValueList outputs =
+      forward_(flatten(traced_.inputs, ValueList(inputs.begin(), inputs.end())), own + saved, "forward");
   const auto middle = outputs.begin() + static_cast<ptrdiff_t>(own);
   ValueList all = unflatten(traced_.outputs, ValueList(outputs.begin(), middle));
   all.insert(all.end(), middle, outputs.end());
@@ -112,18 +128,6 @@ ValueList CompiledGraphs::run_backward(ValueList inputs) const {
 }
 
 namespace {
-
-// Graphs run as they are: casts and histories of what they call were settled when they were traced.
-class GraphScope {
- public:
-  GraphScope() {
-    layer_state().grad_mode = false;
-    layer_state().mask &= ~layer::kAutocast;
-  }
-
- private:
-  LayerStateScope saved_;
-};
 
 // A list of Values without its tensors, which travel apart.
 struct WithoutTensors {
@@ -287,7 +291,7 @@ std::string RunGraphs::text() const {
 namespace {
 
 // A graph writes to the inner tensors of an extension: that the whole was written to is said here.
-void count_writes(const CallDescription& description, const ValueList& inputs) {
+void count_writes(const CallDescription& description, Args inputs) {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (description.inputs[i].write_back == WriteBack::kInGraph && extension_of(inputs[i].tensor_ref()))
       inputs[i].tensor_ref().impl()->bump_version();
@@ -295,14 +299,14 @@ void count_writes(const CallDescription& description, const ValueList& inputs) {
 
 }  // namespace
 
-ValueList RunGraphs::run(ValueList inputs, const Rest&) const {
-  count_writes(graphs_->description(), inputs);
+ValueList RunGraphs::run(Args inputs, const Rest&) const {
+  if (graphs_->writes_extensions()) count_writes(graphs_->description(), inputs);
   if (!graphs_->is_training()) {
     GraphScope scope;
-    return graphs_->run_forward(std::move(inputs));
+    return graphs_->run_forward(inputs);
   }
   auto function = make_ref<CompiledFunction>(graphs_);
-  std::vector<Tensor> tensors = function->take_tensors(std::move(inputs));
+  std::vector<Tensor> tensors = function->take_tensors(ValueList(inputs.begin(), inputs.end()));
   return function->outputs_with(autograd::apply_function(function, std::move(tensors)));
 }
 

@@ -26,20 +26,24 @@ class CompiledGraphs {
   const Partition& partition() const { return partition_; }
   const TracedCall& traced() const { return traced_; }
   const std::string& name() const { return name_; }
+  // Whether the graph itself writes to extensions.
+  bool writes_extensions() const { return writes_extensions_; }
 
   // Whether the gradient of an input depends on one of the tangents that came; otherwise it is none.
   bool depends(size_t input, const std::vector<bool>& tangents) const;
 
   // The graph outputs of the description, then what is saved.
-  ValueList run_forward(ValueList inputs) const;
+  ValueList run_forward(Args inputs) const;
   ValueList run_backward(ValueList inputs) const;
 
  private:
+  void set_traced(TracedCall traced);
   void note_dependences();
 
   CallDescription description_;
   std::string name_;   // "0"
   TracedCall traced_;  // of a training graph without its module
+  bool has_extensions_ = false, writes_extensions_ = false;
   GraphModule inference_;
   Partition partition_;
   std::vector<std::vector<bool>> depends_;  // by input and tangent
@@ -54,7 +58,7 @@ class RunGraphs final : public CallStep {
  public:
   explicit RunGraphs(std::shared_ptr<const CompiledGraphs> graphs) : graphs_(std::move(graphs)) {}
   std::string text() const override;
-  ValueList run(ValueList inputs, const Rest& rest) const override;
+  ValueList run(Args inputs, const Rest& rest) const override;
 
  private:
   std::shared_ptr<const CompiledGraphs> graphs_;

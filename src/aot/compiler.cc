@@ -9,7 +9,7 @@ namespace weft::aot {
 
 CompiledGraph::CompiledGraph(ValueFunction function) {
   if (!function) return;
-  call_ = [function = std::move(function)](ValueList inputs) {
+  function_ = [function = std::move(function)](Args inputs) {
     Value result = function(inputs);
     require(result.is_sequence(), "a compiled graph gives a list of its outputs, but this one gave {}",
             result.kind_name());
@@ -24,11 +24,21 @@ CompiledGraph CompiledGraph::boxed(Boxed function) {
   return graph;
 }
 
-ValueList CompiledGraph::operator()(ValueList inputs, size_t num_outputs, std::string_view what) const {
-  ValueList outputs = call_(std::move(inputs));
+namespace {
+ValueList checked(ValueList outputs, size_t num_outputs, std::string_view what) {
   require(outputs.size() == num_outputs, "the compiled {} gave {} outputs, but its graph has {}", what,
           outputs.size(), num_outputs);
   return outputs;
+}
+}  // namespace
+
+ValueList CompiledGraph::operator()(ValueList inputs, size_t num_outputs, std::string_view what) const {
+  return checked(is_boxed_ ? call_(std::move(inputs)) : function_(inputs), num_outputs, what);
+}
+
+ValueList CompiledGraph::run(Args inputs, size_t num_outputs, std::string_view what) const {
+  return checked(is_boxed_ ? call_(ValueList(inputs.begin(), inputs.end())) : function_(inputs), num_outputs,
+                 what);
 }
 
 CompiledGraph nop(GraphModule& graph, const ValueList&) { return graph.function(); }

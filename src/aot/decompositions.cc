@@ -12,13 +12,26 @@ Decompositions get_decompositions(const std::vector<std::string>& operators) {
   return chosen;
 }
 
+namespace {
+
+const Decompositions* chosen_of_standard(bool (*is_chosen)(const Operator& op)) {
+  auto* chosen = new Decompositions;
+  for (const auto& [op, decomposition] : standard_decompositions())
+    if (is_chosen(*op)) chosen->emplace(op, decomposition);
+  return chosen;
+}
+
+}  // namespace
+
+const Decompositions& core_decompositions() {
+  static const Decompositions* all =
+      chosen_of_standard([](const Operator& op) { return !op.has(Traits::kCore); });
+  return *all;
+}
+
 const Decompositions& default_decompositions() {
-  static const Decompositions* pointwise = [] {
-    auto* chosen = new Decompositions;
-    for (const auto& [op, decomposition] : standard_decompositions())
-      if (op->has(Traits::kPointwise)) chosen->emplace(op, decomposition);
-    return chosen;
-  }();
+  static const Decompositions* pointwise =
+      chosen_of_standard([](const Operator& op) { return op.has(Traits::kPointwise); });
   return *pointwise;
 }
 

@@ -1,5 +1,3 @@
-#include <unordered_set>
-
 #include "aot/split_joint.h"
 
 namespace weft::aot {
@@ -14,10 +12,11 @@ bool has_tensor(const Node& node) {
 
 Partition default_partition(const GraphModule& joint, size_t num_forward_outputs) {
   const JointParts parts = parts_of(joint, num_forward_outputs);
-  const std::unordered_set<const Node*> forward = forward_nodes(parts);
+  const NodeIndex index(joint.graph());
+  const std::vector<bool> forward = forward_nodes(parts, index, joint.graph().size());
   SavedValues saved;
   for (Node& node : joint.graph()) {
-    if (!forward.contains(&node) || node.kind() == NodeKind::kGetAttr) continue;
+    if (!forward[index.of(node)] || node.kind() == NodeKind::kGetAttr) continue;
     if (is_symbolic_number_node(node)) {
       saved.add(node);
     } else if (!has_tensor(node) && node.kind() == NodeKind::kCallFunction) {
@@ -26,7 +25,7 @@ Partition default_partition(const GraphModule& joint, size_t num_forward_outputs
     } else {
       std::vector<Node*> uses;
       node.users().for_each([&](Node& user) {
-        if (!forward.contains(&user)) uses.push_back(&user);
+        if (!forward[index.of(user)]) uses.push_back(&user);
       });
       const bool only_sizes = has_tensor(node) && std::ranges::all_of(uses, [](const Node* user) {
                                 return is_symbolic_number_node(*user);

@@ -55,6 +55,15 @@ void refuse_changes_of_extension(const InputUse& use, const Tensor& given) {
         name);
 }
 
+// The memory that an input had before `set_` is out of reach for whatever writes back.
+void refuse_lost_writes(const Tensor& now) {
+  const FunctionalBox* box = functional_box_of(now);
+  require(!box || !box->first_memory || box->first_memory->changes.writes == 0,
+          "cannot mutate tensors with frozen storage: an input was given other memory (set_), and the memory "
+          "that "
+          "it had is written to; write to a clone");
+}
+
 InputUse use_of(const Value& given, const Value& after, const DescribeOptions& options) {
   InputUse use;
   if (!given.is_tensor() || !given.tensor_ref().defined()) return use;
@@ -70,10 +79,12 @@ InputUse use_of(const Value& given, const Value& after, const DescribeOptions& o
   use.replaces_storage = changes.was_storage_changed();
   use.resizes_storage =
       changes.was_storage_resized() && !known(changes.storage_bytes == changes.storage_bytes_before);
+  use.storage_bytes = changes.storage_bytes;
   use.is_hidden_from_autograd = changes.are_all_mutations_hidden_from_autograd();
   use.is_under_no_grad = changes.are_all_mutations_under_no_grad_or_inference_mode();
   if (const FunctionalBox* box = functional_box_of(now); box && use.changes_metadata) use.steps = box->steps;
   if (extension_of(before)) refuse_changes_of_extension(use, before);
+  refuse_lost_writes(now);
   use.write_back = write_back_of(use, options.keep_input_mutations);
   return use;
 }

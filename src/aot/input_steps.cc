@@ -32,7 +32,24 @@ CheckInputs::CheckInputs(std::string graph, std::vector<Given> given, bool is_re
     : graph_(std::move(graph)),
       given_(std::move(given)),
       symbols_(likes_of(given_)),
-      is_recorded_(is_recorded) {}
+      is_recorded_(is_recorded) {
+  for (const Given& one : given_) note_form(one);
+}
+
+void CheckInputs::note_form(const Given& given) {
+  Form& form = forms_.emplace_back();
+  if (!given.like.is_tensor() || !given.like.tensor_ref().defined() || given.like.tensor_ref().is_symbolic())
+    return;
+  const Tensor& like = given.like.tensor_ref();
+  form = {.is_all = given.tree.is_leaf() && !given.is_written && !given.duplicate_of,
+          .may_require_grad = given.requires_grad && is_recorded_,
+          .dtype = like.dtype(),
+          .device = like.device(),
+          .first = static_cast<uint32_t>(numbers_.size()),
+          .dims = static_cast<uint32_t>(like.dim())};
+  for (SymIntSpan list : {like.sizes(), like.strides()})
+    for (const SymInt& number : list) numbers_.push_back(number.plain());
+}
 
 std::string CheckInputs::text() const { return fmt::format("check {} inputs", given_.size()); }
 
@@ -49,15 +66,35 @@ namespace {
 
 }  // namespace
 
-ValueList CheckInputs::run(ValueList inputs, const Rest& rest) const {
+ValueList CheckInputs::run(Args inputs, const Rest& rest) const {
   require(inputs.size() == given_.size(), "graph {} was compiled for {} inputs, but got {}", graph_,
           given_.size(), inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) check(i, inputs[i], inputs);
+  const bool records = is_grad_enabled();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!has_form(i, inputs[i], records)) check(i, inputs[i], inputs);
   symbols_.check(inputs, graph_);
-  return rest(std::move(inputs));
+  return rest(inputs);
 }
 
-void CheckInputs::check(size_t index, const Value& input, const ValueList& all) const {
+// Whether an input is what it was, as most inputs of most calls are; `check` has the reasons where it is not.
+bool CheckInputs::has_form(size_t index, const Value& input, bool records) const {
+  const Form& form = forms_[index];
+  if (!form.is_all || !input.is_tensor() || !input.tensor_ref().defined()) return false;
+  const TensorImpl& now = *input.tensor_ref().impl();
+  const size_t dims = form.dims;
+  if (now.dtype() != form.dtype || now.device() != form.device || now.sizes().size() != dims) return false;
+  if (now.flags() &
+      (records && !form.may_require_grad ? layer::kExtension | layer::kAutograd : layer::kExtension))
+    return false;
+  // A symbolic size is no number's bit pattern.
+  const int64_t *sizes = now.sizes().unsafe_plain().data(), *strides = now.strides().unsafe_plain().data();
+  const int64_t* known = numbers_.data() + form.first;
+  for (size_t d = 0; d < dims; ++d)
+    if (sizes[d] != known[d] || strides[d] != known[dims + d]) return false;
+  return true;
+}
+
+void CheckInputs::check(size_t index, const Value& input, Args all) const {
   const Given& given = given_[index];
   require(input.is_tensor() == given.like.is_tensor(), "graph {} was compiled for {} as input {}, but got {}",
           graph_, given.like.kind_name(), index, input.kind_name());
@@ -68,15 +105,16 @@ void CheckInputs::check(size_t index, const Value& input, const ValueList& all) 
     return;
   }
   check_tensor(index, input.tensor_ref());
-  require(given.tree.fits(input), "graph {} was compiled for {} as input {}, but got {}", graph_,
-          given.tree.to_string(), index, ExtensionTree::of(input).to_string());
+  if (!given.tree.fits(input))
+    fail("graph {} was compiled for {} as input {}, but got {}", graph_, given.tree.to_string(), index,
+         ExtensionTree::of(input).to_string());
   if (given.is_written) check_memory(index, all);
   if (given.duplicate_of && !input.tensor_ref().is_same(all[*given.duplicate_of].tensor_ref()))
     refuse_assumption(graph_, index, fmt::format("be a duplicate of input {}", *given.duplicate_of));
 }
 
 // A write would not be seen in another input that the graph takes for one of its own.
-void CheckInputs::check_memory(size_t index, const ValueList& all) const {
+void CheckInputs::check_memory(size_t index, Args all) const {
   const Tensor& written = all[index].tensor_ref();
   for (size_t i = 0; i < all.size(); ++i) {
     if (i == index || !all[i].is_tensor() || given_[i].memory == given_[index].memory) continue;
@@ -158,7 +196,7 @@ std::string DropDuplicates::text() const {
   return fmt::format("drop duplicates: {} of {} inputs are left", kept_.size(), first_.size());
 }
 
-ValueList DropDuplicates::without_duplicates(const ValueList& inputs) const {
+ValueList DropDuplicates::without_duplicates(Args inputs) const {
   ValueList left;
   for (size_t input : kept_) left.push_back(inputs[input]);
   return left;
@@ -172,7 +210,7 @@ ValueFunction DropDuplicates::over_the_rest(ValueFunction f) const {
   };
 }
 
-ValueList DropDuplicates::run(ValueList inputs, const Rest& rest) const {
+ValueList DropDuplicates::run(Args inputs, const Rest& rest) const {
   return rest(without_duplicates(inputs));
 }
 
@@ -283,7 +321,7 @@ std::string SyntheticBases::text() const {
   return fmt::format("synthetic bases: of inputs {}", fmt::join(groups, "; of inputs "));
 }
 
-ValueList SyntheticBases::with_bases(const ValueList& inputs) const {
+ValueList SyntheticBases::with_bases(Args inputs) const {
   ValueList all;
   for (const std::vector<size_t>& group : groups_) {
     std::vector<Tensor> members;
@@ -308,7 +346,7 @@ ValueFunction SyntheticBases::over_bases(ValueFunction f, const ValueList& input
 }
 
 // The graph knows where in their base the members are.
-void SyntheticBases::check_geometry(const ValueList& inputs) const {
+void SyntheticBases::check_geometry(Args inputs) const {
   for (size_t g = 0; g < groups_.size(); ++g)
     for (size_t i = 0; i < groups_[g].size(); ++i) {
       const Tensor &input = inputs[groups_[g][i]].tensor_ref(), &like = likes_[g][i];
@@ -327,7 +365,7 @@ void SyntheticBases::check_geometry(const ValueList& inputs) const {
     }
 }
 
-ValueList SyntheticBases::run(ValueList inputs, const Rest& rest) const {
+ValueList SyntheticBases::run(Args inputs, const Rest& rest) const {
   check_geometry(inputs);
   for (const Changed& changed : changed_) count_change(inputs[changed.input].tensor_ref());
   ValueList outputs = rest(with_bases(inputs));

@@ -23,15 +23,28 @@ class CheckInputs final : public CallStep {
   };
   CheckInputs(std::string graph, std::vector<Given> given, bool is_recorded);
   std::string text() const override;
-  ValueList run(ValueList inputs, const Rest& rest) const override;
+  ValueList run(Args inputs, const Rest& rest) const override;
 
  private:
-  void check(size_t index, const Value& input, const ValueList& all) const;
+  void note_form(const Given& given);
+  bool has_form(size_t index, const Value& input, bool records) const;
+  void check(size_t index, const Value& input, Args all) const;
   void check_tensor(size_t index, const Tensor& input) const;
-  void check_memory(size_t index, const ValueList& all) const;
+  void check_memory(size_t index, Args all) const;
 
   std::string graph_;
   std::vector<Given> given_;
+  // By input: what is asked of it, where that is a form and nothing else. Sizes, then strides, are in
+  // `numbers_`.
+  struct Form {
+    bool is_all = false;
+    bool may_require_grad = false;
+    DType dtype = DType::kFloat32;
+    Device device;
+    uint32_t first = 0, dims = 0;
+  };
+  std::vector<Form> forms_;
+  std::vector<int64_t> numbers_;
   SymbolChecks symbols_;
   bool is_recorded_;  // whether gradients were recorded when it was compiled
 };
@@ -44,9 +57,9 @@ class DropDuplicates final : public CallStep {
   static std::unique_ptr<DropDuplicates> needed_for(const ValueList& inputs,
                                                     const CallDescription& description);
   std::string text() const override;
-  ValueList run(ValueList inputs, const Rest& rest) const override;
+  ValueList run(Args inputs, const Rest& rest) const override;
 
-  ValueList without_duplicates(const ValueList& inputs) const;
+  ValueList without_duplicates(Args inputs) const;
   // The same function of the inputs that are left.
   ValueFunction over_the_rest(ValueFunction f) const;
 
@@ -62,10 +75,10 @@ class SyntheticBases final : public CallStep {
   static std::unique_ptr<SyntheticBases> needed_for(const ValueList& inputs,
                                                     const CallDescription& description);
   std::string text() const override;
-  ValueList run(ValueList inputs, const Rest& rest) const override;
+  ValueList run(Args inputs, const Rest& rest) const override;
 
   // The bases, then the other inputs.
-  ValueList with_bases(const ValueList& inputs) const;
+  ValueList with_bases(Args inputs) const;
   // The same function of these. `inputs` are what the views are like.
   ValueFunction over_bases(ValueFunction f, const ValueList& inputs) const;
 
@@ -75,7 +88,7 @@ class SyntheticBases final : public CallStep {
     Ref<ViewStep> steps;
     bool is_silent;  // autograd does not follow
   };
-  void check_geometry(const ValueList& inputs) const;
+  void check_geometry(Args inputs) const;
   std::vector<std::vector<size_t>> groups_;  // inputs
   std::vector<std::vector<Tensor>> likes_;   // what the members were
   std::vector<size_t> others_;

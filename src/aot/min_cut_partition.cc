@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <queue>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "aot/min_cut.h"
@@ -17,17 +16,20 @@ namespace {
 
 class Cut {
  public:
-  Cut(const GraphModule& joint, const JointParts& parts, const MinCutOptions& options) : options_(options) {
-    for (Node& node : joint.graph()) {
-      position_.emplace(&node, nodes_.size());
-      nodes_.push_back(&node);
+  Cut(const GraphModule& joint, const JointParts& parts, const MinCutOptions& options)
+      : options_(options), index_(joint.graph()) {
+    for (Node& node : joint.graph()) nodes_.push_back(&node);
+    forward_ = forward_nodes(parts, index_, nodes_.size());
+    for (Node* node : nodes_) {
+      fusible_.push_back(is_fusible(*node));
+      bytes_.push_back(size_of(*node));
     }
-    forward_ = forward_nodes(parts);
+    banned_.resize(nodes_.size());
     find_backward(parts);
     find_distances();
   }
 
-  bool has_backward() const { return !backward_.empty(); }
+  bool has_backward() const { return std::ranges::find(backward_, true) != backward_.end(); }
 
   SavedValues saved() {
     FlowNetwork network(2 * nodes_.size() + 2);
@@ -38,36 +40,39 @@ class Cut {
     for (Node* node : nodes_) add_node(network, *node, source, sink);
     const std::vector<bool> is_behind = network.sink_side(source, sink);
     SavedValues saved;
-    for (Node* node : nodes_)
-      if (!is_behind[in(*node)] && is_behind[out(*node)]) saved.add(*node);
+    for (size_t i = 0; i < nodes_.size(); ++i)
+      if (!is_behind[2 * i] && is_behind[2 * i + 1]) saved.add(*nodes_[i]);
     return saved;
   }
 
  private:
-  size_t in(const Node& node) const { return 2 * position_.at(&node); }
-  size_t out(const Node& node) const { return in(node) + 1; }
-  bool is_forward(const Node& node) const { return forward_.contains(&node); }
+  size_t position(const Node& node) const { return index_.of(node); }
+  bool is_forward(const Node& node) const { return forward_[position(node)]; }
 
   // --- which node belongs where
 
   // What depends on a tangent, what the backward writes, and what is returned as a gradient.
   void find_backward(const JointParts& parts) {
-    for (Node* node : nodes_) {
-      bool depends = is_tangent(*node) || is_marked_backward(*node);
-      for (Node* input : node->inputs()) depends |= backward_.contains(input);
-      if (depends && node->kind() != NodeKind::kOutput) backward_.insert(node);
+    backward_.resize(nodes_.size());
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const Node& node = *nodes_[i];
+      bool depends = is_tangent(node) || is_marked_backward(node);
+      for (Node* input : node.inputs()) depends |= backward_[position(*input)];
+      backward_[i] = depends && node.kind() != NodeKind::kOutput;
     }
     for (const Value& gradient : parts.gradients)
-      for_each_node(gradient, [&](Node& node) { backward_.insert(&node); });
+      for_each_node(gradient, [&](Node& node) { backward_[position(node)] = true; });
   }
   // How many steps of the forward a value is away from its first use in the backward.
   void find_distances() {
     constexpr int64_t kFar = 1'000'000'000;
-    for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it) {
-      int64_t distance = (*it)->kind() == NodeKind::kOutput || is_forward(**it) ? kFar : 0;
-      if (is_forward(**it))
-        (*it)->users().for_each([&](Node& user) { distance = std::min(distance, distance_.at(&user) + 1); });
-      distance_.emplace(*it, distance);
+    distance_.resize(nodes_.size());
+    for (size_t i = nodes_.size(); i-- > 0;) {
+      int64_t distance = nodes_[i]->kind() == NodeKind::kOutput || forward_[i] ? kFar : 0;
+      if (forward_[i])
+        nodes_[i]->users().for_each(
+            [&](Node& user) { distance = std::min(distance, distance_[position(user)] + 1); });
+      distance_[i] = distance;
     }
   }
 
@@ -78,7 +83,9 @@ class Cut {
            (node.target().op() && std::ranges::find(options_.recomputable_ops, node.target().op()) !=
                                       options_.recomputable_ops.end());
   }
-  static bool are_fusible(const Node& a, const Node& b) { return is_fusible(a) && is_fusible(b); }
+  bool are_fusible(const Node& a, const Node& b) const {
+    return fusible_[position(a)] && fusible_[position(b)];
+  }
 
   // Some use of it in the backward needs it in memory.
   bool is_materialized_in_backward(const Node& node) const {
@@ -103,12 +110,12 @@ class Cut {
     if (node.kind() != NodeKind::kCallFunction || !node.target().op()) return false;
     if (!is_allowed(node) || is_materialized_in_backward(node)) return true;
     int64_t inputs = 0;
-    for (Node* input : node.inputs()) inputs += size_of(*input);
-    return size_of(node) * 4 < inputs;  // a reduction
+    for (Node* input : node.inputs()) inputs += bytes_[position(*input)];
+    return bytes_[position(node)] * 4 < inputs;  // a reduction
   }
 
   void ban(const Node& node) {
-    if (!is_view_node(node)) banned_.insert(&node);
+    if (!is_view_node(node)) banned_[position(node)] = true;
   }
   void ban_expensive() {
     for (Node* node : nodes_)
@@ -120,66 +127,50 @@ class Cut {
   // Two uses of a value with an unfusible node in between would not be computed in one loop: the later one is
   // not computed again.
   void ban_far_apart() {
-    for (Node* node : nodes_) {
-      if (!is_forward(*node)) continue;
-      std::vector<Node*> uses;
-      node->users().for_each([&](Node& user) {
-        if (is_forward(user)) uses.push_back(&user);
+    const std::vector<size_t> unfusible = first_unfusible();
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (!forward_[i]) continue;
+      size_t limit = nodes_.size();
+      nodes_[i]->users().for_each([&](Node& use) {
+        if (is_forward(use)) limit = std::min(limit, unfusible[position(use)]);
       });
-      if (uses.empty()) continue;
-      const size_t limit = first_unfusible(uses);
-      for (Node* use : uses)
-        if (position_.at(use) > limit && are_fusible(*node, *use)) ban(*use);
+      nodes_[i]->users().for_each([&](Node& use) {
+        if (is_forward(use) && position(use) > limit && fusible_[i] && fusible_[position(use)]) ban(use);
+      });
     }
   }
-  size_t first_unfusible(const std::vector<Node*>& uses) const {
-    struct Entry {
-      size_t position;
-      Node* node;
-      bool is_fusible;
-      bool operator>(const Entry& other) const { return position > other.position; }
-    };
-    size_t last = 0;
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-    std::unordered_set<const Node*> seen;
-    for (Node* use : uses) {
-      last = std::max(last, position_.at(use));
-      queue.push({position_.at(use), use, true});
-    }
-    while (!queue.empty()) {
-      const Entry entry = queue.top();
-      queue.pop();
-      if (!entry.is_fusible) return entry.position;
-      if (!seen.insert(entry.node).second) continue;
-      entry.node->users().for_each([&](Node& user) {
-        if (is_forward(user) && position_.at(&user) <= last)
-          queue.push({position_.at(&user), &user, are_fusible(*entry.node, user)});
+  // For each node of the forward, where fusible steps from it first come to an unfusible one.
+  std::vector<size_t> first_unfusible() const {
+    std::vector<size_t> first(nodes_.size(), nodes_.size());
+    for (size_t i = nodes_.size(); i-- > 0;)
+      nodes_[i]->users().for_each([&](Node& user) {
+        if (!is_forward(user)) return;
+        const size_t at = position(user);
+        first[i] = std::min(first[i], fusible_[i] && fusible_[at] ? first[at] : at);
       });
-    }
-    return last;
+    return first;
   }
 
   // A chain of fusible nodes from one end of a model to the other is cut somewhere.
   void ban_long_chains() {
     constexpr size_t kLong = 100;
-    using Entry = std::pair<size_t, Node*>;
-    std::unordered_set<const Node*> seen;
-    for (Node* start : nodes_) {
-      if (!is_forward(*start)) continue;
-      const size_t begin = position_.at(start);
-      std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-      queue.emplace(begin, start);
+    std::vector<bool> seen(nodes_.size());
+    for (size_t begin = 0; begin < nodes_.size(); ++begin) {
+      if (!forward_[begin]) continue;
+      std::priority_queue<size_t, std::vector<size_t>, std::greater<>> queue;
+      queue.push(begin);
       while (!queue.empty()) {
-        Node* node = queue.top().second;
+        const size_t at = queue.top();
         queue.pop();
-        if (!seen.insert(node).second) continue;
-        if (position_.at(node) > begin + kLong && queue.empty()) {
-          ban(*node);
+        if (seen[at]) continue;
+        seen[at] = true;
+        if (at > begin + kLong && queue.empty()) {
+          ban(*nodes_[at]);
           break;
         }
-        node->users().for_each([&](Node& user) {
-          if (is_forward(user) && are_fusible(*node, user) && !banned_.contains(&user))
-            queue.emplace(position_.at(&user), &user);
+        nodes_[at]->users().for_each([&](Node& user) {
+          const size_t next = position(user);
+          if (forward_[next] && fusible_[at] && fusible_[next] && !banned_[next]) queue.push(next);
         });
       }
     }
@@ -193,8 +184,9 @@ class Cut {
       return meta->value.kind() == Value::Kind::kSymInt ? 1 : FlowNetwork::kInfinite;
     if (!meta || !meta->value.is_tensor()) return FlowNetwork::kInfinite;
     if (is_marked_written(node)) return FlowNetwork::kInfinite / 4;
-    const double distance = static_cast<double>(std::clamp<int64_t>(distance_.at(&node), 1, 100));
-    const auto bytes = static_cast<int64_t>(static_cast<double>(size_of(node)) * std::pow(1.1, distance));
+    const size_t at = position(node);
+    const double distance = static_cast<double>(std::clamp<int64_t>(distance_[at], 1, 100));
+    const auto bytes = static_cast<int64_t>(static_cast<double>(bytes_[at]) * std::pow(1.1, distance));
     bool is_in_memory = node.kind() == NodeKind::kPlaceholder;
     node.users().for_each([&](Node& user) { is_in_memory |= !are_fusible(node, user); });
     return std::min(is_in_memory ? bytes : 2 * bytes, FlowNetwork::kInfinite / 4);
@@ -202,24 +194,26 @@ class Cut {
 
   void add_node(FlowNetwork& network, const Node& node, size_t source, size_t sink) const {
     if (node.kind() == NodeKind::kOutput) return;
-    if (backward_.contains(&node)) {
+    const size_t in = 2 * position(node), out = in + 1;
+    if (backward_[position(node)]) {
       // A value of the forward that is a gradient as it is may be saved; any other is computed in the
       // backward.
-      network.add_edge(is_forward(node) ? out(node) : in(node), sink, FlowNetwork::kInfinite);
+      network.add_edge(is_forward(node) ? out : in, sink, FlowNetwork::kInfinite);
       if (!is_forward(node)) return;
     }
-    if (banned_.contains(&node)) network.add_edge(source, in(node), FlowNetwork::kInfinite);
-    network.add_edge(in(node), out(node), cost(node));
+    if (banned_[position(node)]) network.add_edge(source, in, FlowNetwork::kInfinite);
+    network.add_edge(in, out, cost(node));
     node.users().for_each([&](Node& user) {
-      if (user.kind() != NodeKind::kOutput) network.add_edge(out(node), in(user), FlowNetwork::kInfinite);
+      if (user.kind() != NodeKind::kOutput) network.add_edge(out, 2 * position(user), FlowNetwork::kInfinite);
     });
   }
 
   const MinCutOptions& options_;
+  const NodeIndex index_;
   std::vector<Node*> nodes_;
-  std::unordered_map<const Node*, size_t> position_;
-  std::unordered_set<const Node*> forward_, backward_, banned_;
-  std::unordered_map<const Node*, int64_t> distance_;
+  // By position.
+  std::vector<bool> forward_, backward_, banned_, fusible_;
+  std::vector<int64_t> distance_, bytes_;
 };
 
 }  // namespace

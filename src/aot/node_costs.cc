@@ -42,6 +42,17 @@ bool is_fusible(const Node& node) {
   return is_recomputable(node) || (op && op->has(Traits::kRandom));
 }
 
+const Node& memory_of(const Node& node) {
+  auto is_alias = [](const Node& n) {
+    if (n.kind() != NodeKind::kCallFunction || n.inputs().empty()) return false;
+    return is_plain_function(n) || is_view_node(n) ||
+           (n.target().op() && n.target().op()->has(Traits::kMayAlias));
+  };
+  const Node* base = &node;
+  while (is_alias(*base)) base = base->inputs()[0];
+  return *base;
+}
+
 int64_t size_of(const Node& node) {
   const NodeMeta* meta = node.meta_or_null();
   if (!meta) return 0;

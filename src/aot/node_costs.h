@@ -13,6 +13,8 @@ bool is_view_node(const Node& node);
 bool is_recomputable(const Node& node);
 // A compiler may run it in one loop with a neighbour of that kind.
 bool is_fusible(const Node& node);
+// The node whose memory the value may be: itself, or one that it is a view of.
+const Node& memory_of(const Node& node);
 // Bytes of all tensors that the node gives, at the example's sizes.
 int64_t size_of(const Node& node);
 

@@ -22,6 +22,17 @@ SavedReport report(const Partition& partition) {
   return report;
 }
 
+SavedReport SavedReport::without(FunctionRef<bool(const std::string& name)> is_left_out) const {
+  SavedReport rest;
+  rest.recomputed = recomputed;
+  for (const Entry& entry : saved) {
+    if (is_left_out(entry.name)) continue;
+    rest.saved.push_back(entry);
+    rest.total_bytes += entry.bytes;
+  }
+  return rest;
+}
+
 std::string SavedReport::to_string() const {
   std::string text;
   for (const Entry& entry : saved) text += fmt::format("saved {}: {} bytes\n", entry.name, entry.bytes);

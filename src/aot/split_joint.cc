@@ -29,11 +29,12 @@ Graph forward_graph(const GraphModule& joint, const JointParts& parts, const Sav
                        [](const Node& node) { return side_of(node) == "backward"; });
 }
 
-// The saved values that the graph of the backward uses, by name.
-std::unordered_set<std::string_view> used_inputs(const Graph& backward) {
-  std::unordered_set<std::string_view> used;
+// Drops the saved values that the graph of the backward does not use; what it uses.
+std::unordered_set<std::string> drop_unused_inputs(Graph& backward) {
+  std::unordered_set<std::string> used;
   for (Node* placeholder : backward.placeholders())
-    if (!placeholder->users().empty()) used.insert(placeholder->name());
+    if (!placeholder->users().empty() || is_tangent(*placeholder)) used.insert(placeholder->name());
+    else backward.erase(*placeholder);
   return used;
 }
 
@@ -80,31 +81,31 @@ JointParts parts_of(const GraphModule& joint, size_t num_forward_outputs) {
   return parts;
 }
 
-std::unordered_set<const Node*> forward_nodes(const JointParts& parts) {
-  std::unordered_set<const Node*> reached;
+std::vector<bool> forward_nodes(const JointParts& parts, const NodeIndex& index, size_t size) {
+  std::vector<bool> reached(size);
   std::vector<Node*> pending = parts.primals;
   for (const Value& output : parts.forward_outputs)
     for_each_node(output, [&](Node& node) { pending.push_back(&node); });
   while (!pending.empty()) {
     Node* node = pending.back();
     pending.pop_back();
-    if (!reached.insert(node).second) continue;
+    const uint32_t position = index.of(*node);
+    if (reached[position]) continue;
+    reached[position] = true;
     for (Node* input : node->inputs()) pending.push_back(input);
   }
   return reached;
 }
 
 Partition split_joint(const GraphModule& joint, const JointParts& parts, SavedValues saved) {
-  {
-    const Graph trial = backward_graph(joint, parts, saved);
-    const std::unordered_set<std::string_view> used = used_inputs(trial);
-    saved.keep_if([&](const Node& node) { return used.contains(node.name()); });
-  }
+  Graph backward = backward_graph(joint, parts, saved);
+  const std::unordered_set<std::string> used = drop_unused_inputs(backward);
+  saved.keep_if([&](const Node& node) { return used.contains(node.name()); });
   Partition partition;
   partition.num_saved_tensors = saved.tensors().size();
   partition.num_saved_symbols = saved.symbols().size();
   partition.forward = GraphModule(joint, forward_graph(joint, parts, saved));
-  partition.backward = GraphModule(joint, backward_graph(joint, parts, saved));
+  partition.backward = GraphModule(joint, std::move(backward));
   return partition;
 }
 

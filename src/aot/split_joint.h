@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "graph/node_index.h"
 #include "weft/aot/partition.h"
 
 namespace weft::aot {
@@ -13,8 +14,8 @@ struct JointParts {
   ValueList forward_outputs, gradients;
 };
 JointParts parts_of(const GraphModule& joint, size_t num_forward_outputs);
-// The nodes that the forward outputs are computed by, and the inputs.
-std::unordered_set<const Node*> forward_nodes(const JointParts& parts);
+// By position: the nodes that the forward outputs are computed by, and the inputs.
+std::vector<bool> forward_nodes(const JointParts& parts, const NodeIndex& index, size_t size);
 
 // What the forward keeps for the backward, each once, in the order it was added.
 class SavedValues {

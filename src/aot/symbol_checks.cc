@@ -21,7 +21,7 @@ SymbolChecks::SymbolChecks(const ValueList& likes) {
   }
 }
 
-int64_t SymbolChecks::value_of(const Read& read, const ValueList& inputs) {
+int64_t SymbolChecks::value_of(const Read& read, Args inputs) {
   if (read.dim < 0) return inputs[read.input].to_int();
   return inputs[read.input].tensor_ref().sizes()[static_cast<size_t>(read.dim)].plain();
 }
@@ -31,7 +31,7 @@ std::string SymbolChecks::text_of(const Read& read) {
   return fmt::format("size({}) of input {}", read.dim, read.input);
 }
 
-void SymbolChecks::check(const ValueList& inputs, const std::string& graph) const {
+void SymbolChecks::check(Args inputs, const std::string& graph) const {
   if (!env_) return;
   sym::Bindings values;
   std::unordered_map<const sym::Expr*, const Read*> first;

@@ -13,7 +13,7 @@ class SymbolChecks {
   explicit SymbolChecks(const ValueList& likes);
   bool is_empty() const { return !env_; }
   // An error that names the input, or the guard with the line that asked for it.
-  void check(const ValueList& inputs, const std::string& graph) const;
+  void check(Args inputs, const std::string& graph) const;
 
  private:
   struct Read {
@@ -22,7 +22,7 @@ class SymbolChecks {
     const sym::Expr* expr;
     bool is_symbol;
   };
-  static int64_t value_of(const Read& read, const ValueList& inputs);
+  static int64_t value_of(const Read& read, Args inputs);
   static std::string text_of(const Read& read);
 
   Ref<ShapeEnv> env_;

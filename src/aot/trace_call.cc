@@ -24,9 +24,13 @@ class CallTracer {
  public:
   CallTracer(const CallDescription& description, const TraceOptions& options)
       : description_(description),
-        options_{
-            .mode = CaptureMode::kFake, .decompositions = options.decompositions, .allow_real_inputs = true},
-        recorder_(options_, nullptr) {
+        options_{.mode = CaptureMode::kFake,
+                 .decompositions = options.decompositions,
+                 .pre_dispatch = options.pre_dispatch,
+                 .allow_real_inputs = true},
+        recorder_(options_, nullptr),
+        position_(options.pre_dispatch ? func::FunctionalPosition::kUpper : func::FunctionalPosition::kLower),
+        loss_(options.loss) {
     recorder_.note_size_values();
   }
 
@@ -35,7 +39,8 @@ class CallTracer {
     ValueList outputs;
     {
       GraphRecorder::Scope recording(recorder_);
-      func::FunctionalizeScope functional(func::FunctionalPosition::kLower);
+      func::FunctionalizeScope functional(position_);
+      fill_storages();
       seen_ = given_;
       outputs = graph_outputs(tree_leaves(f(seen_)));
     }
@@ -47,15 +52,24 @@ class CallTracer {
   }
 
   TracedCall joint(const ValueFunction& f, const ValueList& inputs) {
-    add_inputs(inputs, "primals_{}", 1);
-    add_tangents();
+    if (loss_) {
+      add_inputs(inputs, "arg{}_1", 0);
+      tangents_.resize(description_.num_graph_outputs());
+    } else {
+      add_inputs(inputs, "primals_{}", 1);
+      add_tangents();
+    }
     ValueList outputs, gradients;
     {
       GraphRecorder::Scope recording(recorder_);
       func::FunctionalizeScope functional(func::FunctionalPosition::kLower);
+      fill_storages();
       make_fresh();
       outputs = graph_outputs(tree_leaves(f(seen_)));
       const std::vector<func::FunctionalChanges> before = changes_of_inputs();
+      // Whoever asks for the backward fills what the forward emptied.
+      for (size_t i = 0; i < seen_.size(); ++i)
+        if (description_.inputs[i].empties_storage()) func::expect_filled_again(seen_[i].tensor_ref());
       gradients = gradients_of(outputs);
       note_backward_writes(before);
     }
@@ -66,8 +80,10 @@ class CallTracer {
     traced_.outputs = trees_of(outputs);
     traced_.gradients = trees_of(gradients);
     ValueList all = flatten(traced_.outputs, outputs);
-    for (Value& gradient : flatten(traced_.gradients, gradients)) all.push_back(std::move(gradient));
-    recorder_.graph().output(recorder_.as_nodes(Value::list(std::move(all))));
+    for (Value& gradient : flatten(traced_.gradients, gradients))
+      if (!loss_ || !gradient.is_none()) all.push_back(std::move(gradient));
+    recorder_.graph().output(
+        recorder_.as_nodes(loss_ ? Value::tuple(std::move(all)) : Value::list(std::move(all))));
     return finish();
   }
 
@@ -95,11 +111,21 @@ class CallTracer {
     const Tensor& given = input.tensor_ref();
     const size_t before = recorder_.graph().size();
     placeholders_.emplace_back(with_placeholders(given, name));
-    if (description_.inputs[placeholders_.size() - 1].is_written) mark_new_placeholders(before);
-    Tensor functional = functional_form(placeholders_.back().tensor_ref());
+    const InputUse& use = description_.inputs[placeholders_.size() - 1];
+    if (use.is_written || use.replaces_storage) mark_new_placeholders(before);
+    given_.emplace_back(functional_input(placeholders_.back().tensor_ref(), given));
+  }
+
+  Tensor functional_input(const Tensor& placeholder, const Tensor& given) const {
+    if (position_ == func::FunctionalPosition::kUpper) {
+      // Autograd is below, and has the tensor that the placeholder stands for.
+      if (given.requires_grad()) placeholder.set_requires_grad();
+      return func::to_functional(placeholder, position_);
+    }
+    Tensor functional = functional_form(placeholder);
     // No leaf: the program may write to it, where it may do so at all.
     if (given.requires_grad()) make_given_result(functional);
-    given_.emplace_back(std::move(functional));
+    return functional;
   }
 
   // The same tensor with a placeholder for it, or for each of the tensors that it is made of.
@@ -190,9 +216,10 @@ class CallTracer {
   ValueList gradients_of(const ValueList& outputs) {
     std::vector<Tensor> differentiated, tangents, inputs;
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (!description_.has_tangent(i) || !outputs[i].to_tensor().requires_grad()) continue;
+      const bool is_wanted = loss_ ? i == *loss_ : description_.has_tangent(i);
+      if (!is_wanted || !outputs[i].to_tensor().requires_grad()) continue;
       differentiated.push_back(outputs[i].to_tensor());
-      tangents.push_back(tangents_[i]);
+      if (!loss_) tangents.push_back(tangents_[i]);
     }
     for (const Value& given : given_)
       if (requires_grad(given)) inputs.push_back(given.to_tensor());
@@ -268,12 +295,9 @@ class CallTracer {
     for (size_t i = 0; i < given_.size(); ++i) {
       const InputUse& use = description_.inputs[i];
       if (use.write_back != WriteBack::kInGraph) continue;
-      if (use.replaces_storage || use.resizes_storage)
-        unsupported(
-            "input {} takes other memory in the program (set_, resize_storage_bytes_), which no graph does "
-            "yet",
-            i);
-      write_input(placeholders_[i].tensor_ref(), seen_[i].tensor_ref(), /*is_backward=*/false);
+      if (use.replaces_storage) replace_memory(use, placeholders_[i].tensor_ref(), seen_[i].tensor_ref());
+      else if (use.empties_storage()) resize_storage(placeholders_[i].tensor_ref(), 0);
+      else write_input(placeholders_[i].tensor_ref(), seen_[i].tensor_ref(), /*is_backward=*/false);
     }
     for (size_t i = 0; i < description_.outputs.size(); ++i) {
       const OutputOrigin& origin = description_.outputs[i];
@@ -284,9 +308,33 @@ class CallTracer {
   }
   void write_input(const Tensor& placeholder, const Tensor& seen, bool is_backward);
 
+  // The input looks at the memory of what the program gave it from now on.
+  void replace_memory(const InputUse& use, const Tensor& placeholder, const Tensor& seen) {
+    const Tensor value = func::from_functional(seen);
+    if (use.empties_storage()) resize_storage(value, 0);
+    set_(placeholder, value);
+    mark_side(*recorder_.graph().back(), /*is_backward=*/false);
+  }
+  void resize_storage(const Tensor& tensor, const SymInt& bytes) {
+    resize_storage_bytes_(tensor, bytes);
+    mark_side(*recorder_.graph().back(), /*is_backward=*/false);
+  }
+  // What the program fills in its course has its memory from the beginning.
+  void fill_storages() {
+    MaskScope below(layer::at_and_below(layer::kRecorderLower));
+    NoGrad no_grad;
+    for (size_t i = 0; i < placeholders_.size(); ++i) {
+      const InputUse& use = description_.inputs[i];
+      if (use.write_back == WriteBack::kInGraph && use.fills_storage())
+        resize_storage(placeholders_[i].tensor_ref(), use.storage_bytes);
+    }
+  }
+
   const CallDescription& description_;
   MakeGraphOptions options_;
   GraphRecorder recorder_;
+  func::FunctionalPosition position_;
+  std::optional<size_t> loss_;
   ValueList placeholders_;               // what the recorder knows the inputs by
   ValueList given_;                      // functional, one for each input: what gradients are asked for
   ValueList seen_;                       // what the program is given
@@ -303,8 +351,17 @@ void CallTracer::write_input(const Tensor& placeholder, const Tensor& seen, bool
       if (targets[i].defined()) write_input(targets[i], values[i], is_backward);
     return;
   }
-  copy_(placeholder, func::from_functional(seen));
-  mark_side(*recorder_.graph().back(), is_backward);
+  const Tensor value = func::from_functional(seen);
+  copy_(placeholder, value);
+  Node& copy = *recorder_.graph().back();
+  mark_side(copy, is_backward);
+  // The statement that wrote the value is the one that writes to the input.
+  const Node* written = node_in(copy.args()[1]);
+  const NodeMeta* meta = written ? written->meta_or_null() : nullptr;
+  if (!meta) return;
+  copy.meta().trace = meta->trace;
+  copy.meta().source = meta->source;
+  copy.meta().modules = meta->modules;
 }
 
 }  // namespace

@@ -9,6 +9,11 @@ namespace weft::aot {
 
 struct TraceOptions {
   Decompositions decompositions = {};
+  // Of an inference: records above autograd.
+  bool pre_dispatch = false;
+  // Of a joint graph for export: gradients are those of this graph output, and begin with ones. Placeholders
+  // arg0_1, arg1_1, ...; the output is a tuple, with gradients for what requires one only.
+  std::optional<size_t> loss = std::nullopt;
 };
 
 // The call as one functional graph, over the tensors that the extensions among its inputs and outputs are

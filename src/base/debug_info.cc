@@ -145,13 +145,15 @@ class Process {
     return symbol.empty() ? text_or_empty(dw_.name(die)) : symbol;
   }
 
-  // A file as the compiler was given it: libdw puts the compiler's working folder before a relative one.
-  std::string written_file(Dwarf_Die* unit, const char* file) {
+  // Notes a file as the compiler was given it: libdw may put the compiler's working folder before a relative
+  // one.
+  void set_file(CodeLocation& location, Dwarf_Die* unit, const char* file) {
     Dwarf_Attribute attribute;
-    const std::string folder = string_of(dw_.attribute(unit, DW_AT_comp_dir, &attribute)) + "/";
+    const std::string folder = string_of(dw_.attribute(unit, DW_AT_comp_dir, &attribute));
     std::string_view text = file ? file : "";
-    if (text.starts_with(folder)) text.remove_prefix(folder.size());
-    return std::string(text);
+    if (text.starts_with(folder + "/")) text.remove_prefix(folder.size() + 1);
+    location.file = text;
+    location.folder = text.starts_with('/') ? std::string() : folder;
   }
 
   // The scopes around an address, innermost first, as they nest in the code: inlined calls inside their
@@ -174,7 +176,7 @@ class Process {
     if (!unit) return;
     CodeLocation here;
     if (Dwarf_Line* line = dw_.line_at(unit, address - bias)) {
-      here.file = written_file(unit, dw_.line_file(line, nullptr, nullptr));
+      set_file(here, unit, dw_.line_file(line, nullptr, nullptr));
       int number = 0;
       if (dw_.line_number(line, &number) == 0) here.line = static_cast<uint32_t>(number);
     }
@@ -197,7 +199,7 @@ class Process {
     size_t count = 0;
     const size_t file = number_of(inlined, DW_AT_call_file);
     if (dw_.files(unit, &files, &count) == 0 && file < count)
-      site.file = written_file(unit, dw_.file_name(files, file, nullptr, nullptr));
+      set_file(site, unit, dw_.file_name(files, file, nullptr, nullptr));
     return site;
   }
 

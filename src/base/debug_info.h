@@ -10,6 +10,7 @@ namespace weft::detail {
 struct CodeLocation {
   std::string symbol;  // the mangled name where there is one, else the name as written
   std::string file;
+  std::string folder;  // where the compiler ran that was given a relative file
   uint32_t line = 0;
 };
 

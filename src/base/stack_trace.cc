@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include <fstream>
+
 #include "base/call_records.h"
 #include "base/symboliser.h"
 
@@ -47,6 +49,18 @@ std::string SourceFrame::place() const {
 std::string SourceFrame::to_string() const {
   if (line == 0 || function.empty()) return place();
   return fmt::format("{}:{} in {}", file, line, function);
+}
+
+std::string SourceFrame::code() const {
+  if (line == 0) return {};
+  std::ifstream source(file);
+  if (!source && !folder.empty()) source.open(folder + "/" + file);
+  std::string text;
+  for (uint32_t at = 0; at < line; ++at)
+    if (!std::getline(source, text)) return {};
+  const size_t first = text.find_first_not_of(" \t");
+  if (first == std::string::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
 // Code without frame pointers uses their register for something else, so a record may be any word: it is

@@ -75,6 +75,7 @@ std::vector<SourceFrame> make_frames(const Code& code) {
     SourceFrame& frame = frames.emplace_back();
     frame.function = demangled(location.symbol);
     frame.file = location.file;
+    frame.folder = location.folder;
     frame.line = location.line;
     frame.is_library = is_library || is_library_header(location.file);
   }

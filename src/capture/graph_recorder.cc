@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "capture/applied_in_graph.h"
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
 #include "weft/func/functionalize.h"
@@ -34,8 +35,9 @@ Value GraphRecorder::unknown_tensor(const Tensor& tensor) {
       "the function",
       describe(tensor));
   if (FakeMode::current()) {
-    require(is_owned_by_root(tensor) || options_.allow_real_inputs,
-            "make_graph: {} is a real tensor among fake ones: it is no input of the captured function. Please "
+    require(
+        is_owned_by_root(tensor) || options_.allow_real_inputs,
+        "make_graph: {} is a real tensor among fake ones: it is no input of the captured function. Please "
         "convert all Tensors to FakeTensors first: pass it as an argument, capture a module that owns it, or "
         "allow it with allow_real_inputs",
         describe(tensor));
@@ -132,6 +134,8 @@ std::optional<Value> GraphRecorder::decomposed(const Operator& op, Args args) {
 Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Args)> run) {
   const HigherOrder* higher_order = op.def().higher_order;
   if (higher_order && !higher_order->branches) {
+    if (options_.keep_custom_functions && &op == &autograd::custom_function_operator())
+      return custom_function(args, run);
     // Not one call but what it runs.
     MaskScope here(layer::at_and_below(layer_bit()));
     return higher_order->run(args);
@@ -158,6 +162,19 @@ Value GraphRecorder::handle(const Operator& op, Args args, FunctionRef<Value(Arg
   if (branches_begin && random().is_lost()) node.meta().random_offset = branches_begin;
   if (options_.mode == CaptureMode::kReal) note_constants(op, args, result);
   return result;
+}
+
+Value GraphRecorder::custom_function(Args args, FunctionRef<Value(Args)> run) {
+  ValueList call = {Value(Ref<ValueObject>(
+      applied_in_graph(autograd::applied_function(args).function, /*refuses_writes=*/false)))};
+  const Value tensors = as_nodes(args[1]);
+  for (const Value& tensor : tensors.elements()) call.push_back(tensor);
+  const Value results = run(args);
+  Node& node = graph().call_function("weft.call", std::move(call));
+  const Value given = one_or_tuple(results.elements());
+  annotate(node, given);
+  track(given, node);
+  return results;
 }
 
 Value GraphRecorder::handle(const nn::ModuleCall& call) {

@@ -55,6 +55,7 @@ class GraphRecorder final : public GraphWriter,
   // What the decomposition of the call gave; nothing where it has none, or is part of one of the same
   // operator.
   std::optional<Value> decomposed(const Operator& op, Args args);
+  Value custom_function(Args args, FunctionRef<Value(Args)> run);
   bool reads_data(const Operator& op) const;
   bool is_literal(const Tensor& tensor) const;
   bool are_constant(Args args) const;

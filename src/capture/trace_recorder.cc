@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "autograd/function.h"
+#include "capture/applied_in_graph.h"
 #include "ops/outplace.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
@@ -208,24 +209,6 @@ SymInt TraceRecorder::integer_of(const Tensor& tensor) {
 
 namespace {
 
-// One result as it is, several as a tuple.
-Value as_result(const ValueList& results) { return results.size() == 1 ? results[0] : Value::tuple(results); }
-
-// A custom function as a step of a graph: its arguments are the tensors.
-struct AppliedInTrace final : Callable {
-  AppliedInTrace(Ref<autograd::CustomFunction> f, bool writes) : function(std::move(f)), is_inplace(writes) {}
-  using Callable::call;
-  Value call(Args args) override {
-    require(!is_inplace, "inplace {} not supported in the JIT", function->type_name());
-    std::vector<Tensor> tensors;
-    for (const Value& arg : args) tensors.push_back(arg.to_tensor());
-    return as_result(Value::list_of(autograd::apply_function(function, std::move(tensors))).elements());
-  }
-  std::string type_name() const override { return "^" + function->type_name(); }
-  Ref<autograd::CustomFunction> function;
-  bool is_inplace;
-};
-
 bool writes_in_place(const Operator& op) {
   return op.form() == OpForm::kInplace || (op.info().is_mutable && op.form() == OpForm::kFunctional);
 }
@@ -305,11 +288,11 @@ Node& TraceRecorder::record(const Operator& op, const ValueList& nodes, const Va
 void TraceRecorder::record_custom_function(Args args, const ValueList& nodes, const Value& result) {
   autograd::AppliedFunction& applied = autograd::applied_function(args);
   bool writes = !applied.context.dirty_.empty();
-  ValueList call = {Value(Ref<ValueObject>(make_ref<AppliedInTrace>(applied.function, writes)))};
+  ValueList call = {Value(Ref<ValueObject>(applied_in_graph(applied.function, /*refuses_writes=*/writes)))};
   for (const Value& tensor : nodes[1].elements()) call.push_back(tensor);
   Node& node = graph().call_function("weft.call", std::move(call));
   node.meta().extra.set("inplace", writes ? 1 : 0);
-  Value given = as_result(result.elements());
+  Value given = one_or_tuple(result.elements());
   annotate(node, given);
   track(given, node);
 }

@@ -1,6 +1,7 @@
 // The operators over functions that control flow is made of: what they run, and what they give without data.
 #include "func/control_flow.h"
 #include "func/control_flow_rules.h"
+#include "func/regions.h"
 #include "ops/table.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
@@ -456,6 +457,9 @@ std::span<const Operator> operators() {
       {&out_dtype_definition(), out_dtype_definition().schema, OpForm::kFunctional, nullptr},
       {&auto_functionalized_definition(), auto_functionalized_definition().schema, OpForm::kFunctional,
        nullptr},
+      {&grad_mode_region_definition(), grad_mode_region_definition().schema, OpForm::kFunctional, nullptr},
+      {&autocast_region_definition(), autocast_region_definition().schema, OpForm::kFunctional, nullptr},
+      {&associative_scan_definition(), associative_scan_definition().schema, OpForm::kFunctional, nullptr},
   };
   return all;
 }

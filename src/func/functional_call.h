@@ -16,7 +16,8 @@ struct FunctionalMemory : RefCounted {
   SymInts strides;  // of the wrapper that `base` is the value of
   SymInt offset;    // of that wrapper into its storage
   uint64_t generation = 0;
-  func::FunctionalChanges changes;  // of the memory; the tensor's own are in its box
+  func::FunctionalChanges changes;   // of the memory; the tensor's own are in its box
+  bool is_filled_elsewhere = false;  // before anybody reads what was emptied
 
   // Gives `base` the layout of the wrapper, where the steps, and `next`, can tell the difference.
   void restore_layout(const Ref<ViewStep>& steps, const Operator* next = nullptr);

@@ -58,7 +58,7 @@ Tensor FunctionalBox::live_value() {
 }
 
 bool FunctionalMemory::is_emptied() const {
-  return changes.storage_resizes > 0 && known(changes.storage_bytes == SymInt(0));
+  return !is_filled_elsewhere && changes.storage_resizes > 0 && known(changes.storage_bytes == SymInt(0));
 }
 
 Ref<TensorBox> FunctionalBox::untracked() const {
@@ -212,6 +212,15 @@ class MemoryChange : FunctionalArguments {
     box.steps = std::move(steps);
     box.generation = memory->generation;
     box.metadata_changed = true;
+    if (memory.get() == box.first_memory.get()) come_back(target, box);
+  }
+
+  // It has the memory again that it began with: nothing was replaced.
+  static void come_back(const Tensor& target, FunctionalBox& box) {
+    FunctionalMemory& memory = *box.memory;
+    box.first_memory = nullptr;
+    box.metadata_changed = !same_geometry(target, SymInts(memory.base.sizes()), memory.strides) ||
+                           !guard_or(target.storage_offset() == memory.offset, false);
   }
 
   // How a tensor of this layout is made from the whole memory: as a view of a wrapper of all of it.

@@ -50,12 +50,19 @@ Value layers::functionalize_upper(const Operator& op, Args args) {
   // A composite whose parts may share or write memory comes back part by part; any other is one value from
   // others.
   const Operator::Info& info = op.info();
-  bool may_alias = info.is_mutable || info.is_view || op.has(Traits::kMayAlias);
-  if (op.is_composite() && may_alias && !with_written_results(op)) {
+  const Position& upper = fixed_position(func::FunctionalPosition::kUpper);
+  const bool writes_or_views = info.is_mutable || info.is_view, may_alias = op.has(Traits::kMayAlias);
+  // What draws stays whole, so that its numbers are those of the program (dropout).
+  const bool stays_whole = op.has(Traits::kRandom) && !writes_or_views;
+  if (op.is_composite() && (writes_or_views || may_alias) && !stays_whole && !with_written_results(op)) {
     MaskScope scope(layer::at_and_below(layer::kFunctionalizeUpper));
     return op.kernel().boxed(args);
   }
-  return functional_call(fixed_position(func::FunctionalPosition::kUpper), op, args);
+  Value result = functional_call(upper, op, args);
+  // A write to the result might be one to an argument, and nobody can tell.
+  if (stays_whole && may_alias && upper.box_of(result.tensor_ref()))
+    func::freeze_functional(result.tensor_ref());
+  return result;
 }
 
 Value layers::functionalize_lower(const Operator& op, Args args) {
@@ -96,6 +103,8 @@ FunctionalChanges functional_changes(const Tensor& tensor) {
 }
 
 void freeze_functional(const Tensor& tensor) { functional_box(tensor).memory->changes.frozen = true; }
+
+void expect_filled_again(const Tensor& tensor) { functional_box(tensor).memory->is_filled_elsewhere = true; }
 
 void mark_mutation_hidden_from_autograd(const Tensor& tensor) {
   FunctionalChanges& changes = functional_box(tensor).memory->changes;

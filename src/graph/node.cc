@@ -1,5 +1,6 @@
 #include "weft/graph/node.h"
-#include "weft/ops/operator_value.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -271,6 +272,18 @@ std::string Node::source() const {
   if (!meta_->source.empty() || !meta_->trace) return meta_->source;
   SourceFrame frame = meta_->trace->user_frame();
   return frame.is_known() ? frame.to_string() : std::string();
+}
+
+std::string Node::stack_trace() const {
+  if (!meta_ || !meta_->trace) return meta_ ? meta_->source : std::string();
+  std::vector<SourceFrame> frames = meta_->trace->frames();
+  std::string text;
+  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+    if (frame->is_library) continue;
+    text += fmt::format("  File \"{}\", line {}, in {}\n", frame->file, frame->line, frame->function);
+    if (const std::string code = frame->code(); !code.empty()) text += "    " + code + "\n";
+  }
+  return text;
 }
 
 Origin Node::origin() const {

@@ -5,7 +5,6 @@
 #include "support/expect_error.h"
 #include "support/tensors.h"
 #include "weft/autograd/data.h"
-#include "weft/capture/functional_capture.h"
 #include "weft/capture/make_graph.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/func/functionalize.h"
@@ -92,17 +91,6 @@ TEST(UntrackedDataInCaptures, IsNeverATensorWithoutMemory) {
   EXPECT_TRUE(close(make_graph(func::functionalize(f))(x)(x + 1), (x + 1) * (x + 1)));
   EXPECT_THAT(symbolic_trace(f).code(), HasSubstr("detach"));
   EXPECT_TRUE(close(symbolic_trace(f)(x), x * x));
-}
-
-struct Transposing : nn::Module {
-  Tensor forward(const Tensor& x) { return x.t_() * 2; }
-  WEFT_ARGS(x)
-};
-
-TEST(FunctionalGraphs, OfModulesGiveValuesOnly) {
-  Transposing module;
-  EXPECT_ERROR(capture_functional(module, {ramp({2, 3})}),
-               "the program changes sizes, strides or memory of its input 'arg0_1' itself");
 }
 
 }  // namespace

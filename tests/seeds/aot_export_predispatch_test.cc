@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "support/tensors.h"
+#include "weft/aot/export_module.h"
 #include "weft/autograd/autograd.h"
-#include "weft/capture/functional_capture.h"
 #include "weft/func/control_flow.h"
 #include "weft/func/out_dtype.h"
 #include "weft/nn/layers.h"
@@ -19,6 +19,8 @@ std::string code_of(const GraphModule& module) {
   size_t first = code.find_first_not_of(" \n"), last = code.find_last_not_of(" \n");
   return code.substr(first, last - first + 1);
 }
+const AotExportOptions kPreDispatch{.pre_dispatch = true};
+
 std::string code_at(const GraphModule& module, std::string_view path) {
   return code_of(*graph_module_in(module.find(path)));
 }
@@ -43,7 +45,7 @@ Tensor simple(const Tensor&, const Tensor& x) {
 TEST(TestAOTExport, test_aot_export_predispatch_func_simple) {
   TestMod<simple> module;
   NoGrad no_grad;
-  FunctionalCapture captured = capture_functional(module, {randn({2})});
+  AotExport captured = aot_export_module(module, {randn({2})}, kPreDispatch);
   EXPECT_EQ(code_of(captured.module), R"(def forward(self, arg0_1, arg1_1):
     add = torch.ops.aten.add.Tensor(arg1_1, 2)
     _set_grad_enabled = torch._C._set_grad_enabled(False);  _set_grad_enabled = None
@@ -69,7 +71,7 @@ Tensor with_autograd(const Tensor&, const Tensor& x) {
 TEST(TestAOTExport, test_aot_export_predispatch_with_autograd_op) {
   TestMod<with_autograd> module;
   NoGrad no_grad;
-  FunctionalCapture captured = capture_functional(module, {randn({2})});
+  AotExport captured = aot_export_module(module, {randn({2})}, kPreDispatch);
   EXPECT_EQ(code_of(captured.module), R"(def forward(self, arg0_1, arg1_1):
     _set_grad_enabled = torch._C._set_grad_enabled(True);  _set_grad_enabled = None
     add = torch.ops.aten.add.Tensor(arg1_1, 5)
@@ -92,7 +94,7 @@ struct ConvBatchnorm : nn::Module {
 TEST(TestAOTExport, test_aot_export_predispatch_conv_and_bn) {
   ConvBatchnorm module;
   Tensor mean = module.bn.running_mean.clone();
-  FunctionalCapture captured = capture_functional(module, {randn({1, 1, 3, 3})});
+  AotExport captured = aot_export_module(module, {randn({1, 1, 3, 3})}, kPreDispatch);
   EXPECT_EQ(code_of(captured.module),
             R"(def forward(self, arg0_1, arg1_1, arg2_1, arg3_1, arg4_1, arg5_1, arg6_1, arg7_1):
     conv2d = torch.ops.aten.conv2d.default(arg7_1, arg0_1, arg1_1);  arg7_1 = arg0_1 = arg1_1 = None
@@ -102,8 +104,9 @@ TEST(TestAOTExport, test_aot_export_predispatch_conv_and_bn) {
     getitem_3 = _native_batch_norm_legit_functional[3]
     getitem_4 = _native_batch_norm_legit_functional[4];  _native_batch_norm_legit_functional = None
     return (getitem_3, getitem_4, add, getitem))");
-  EXPECT_THAT(captured.written_buffers,
-              ::testing::ElementsAre("bn.running_mean", "bn.running_var", "bn.num_batches_tracked"));
+  const GraphSignature::Names written = {
+      {"getitem_3", "bn.running_mean"}, {"getitem_4", "bn.running_var"}, {"add", "bn.num_batches_tracked"}};
+  EXPECT_EQ(captured.signature.buffers_to_mutate, written);
   EXPECT_TRUE(close(module.bn.running_mean, mean, 0, 0));
 }
 
@@ -113,7 +116,7 @@ struct Reshape : nn::Module {
 };
 
 TEST(TestAOTExport, test_aot_export_predispatch_reshape) {
-  FunctionalCapture captured = capture_functional(Reshape(), {randn({2, 8})});
+  AotExport captured = aot_export_module(Reshape(), {randn({2, 8})}, kPreDispatch);
   EXPECT_EQ(code_of(captured.module), R"(def forward(self, arg0_1):
     view = torch.ops.aten.view.default(arg0_1, [4, 4]);  arg0_1 = None
     sum_1 = torch.ops.aten.sum.default(view);  view = None
@@ -126,7 +129,7 @@ struct Contiguous : nn::Module {
 };
 
 TEST(TestAOTExport, test_aot_export_predispatch_contiguous) {
-  FunctionalCapture captured = capture_functional(Contiguous(), {randn({2, 8})});
+  AotExport captured = aot_export_module(Contiguous(), {randn({2, 8})}, kPreDispatch);
   EXPECT_EQ(code_of(captured.module), R"(def forward(self, arg0_1):
     sum_1 = torch.ops.aten.sum.default(arg0_1);  arg0_1 = None
     return (sum_1,))");
@@ -155,7 +158,7 @@ struct WithCond : nn::Module {
 };
 
 TEST(TestAOTExport, test_aot_export_predispatch_with_cond) {
-  FunctionalCapture captured = capture_functional(WithCond(), {randn({2, 2})});
+  AotExport captured = aot_export_module(WithCond(), {randn({2, 2})}, kPreDispatch);
   EXPECT_EQ(code_of(captured.module), R"(def forward(self, arg0_1):
     true_graph_0 = self.true_graph_0
     false_graph_0 = self.false_graph_0
@@ -194,7 +197,7 @@ struct CondNested : nn::Module {
 };
 
 TEST(TestAOTExport, test_aot_export_predispatch_with_cond_nested) {
-  FunctionalCapture captured = capture_functional(CondNested(), {randn({2, 2})});
+  AotExport captured = aot_export_module(CondNested(), {randn({2, 2})}, kPreDispatch);
   EXPECT_EQ(code_at(captured.module, "true_graph_0.true_graph_0"), R"(def forward(self, arg0_1):
     sin = torch.ops.aten.sin.default(arg0_1);  arg0_1 = None
     add = torch.ops.aten.add.Tensor(sin, 7);  sin = None
@@ -231,7 +234,7 @@ struct Map1 : nn::Module {
 };
 
 TEST(TestAOTExport, test_aot_export_predispatch_map_1) {
-  FunctionalCapture captured = capture_functional(Map1(), {randn({2, 2}), ones({2})});
+  AotExport captured = aot_export_module(Map1(), {randn({2, 2}), ones({2})}, kPreDispatch);
   EXPECT_EQ(code_of(captured.module), R"(def forward(self, arg0_1, arg1_1):
     true_graph_0 = self.true_graph_0
     false_graph_0 = self.false_graph_0
@@ -279,7 +282,7 @@ struct Map2 : nn::Module {
 };
 
 TEST(TestAOTExport, test_aot_export_predispatch_map_2) {
-  FunctionalCapture captured = capture_functional(Map2(), {randn({2, 2}), ones({2})});
+  AotExport captured = aot_export_module(Map2(), {randn({2, 2}), ones({2})}, kPreDispatch);
   EXPECT_EQ(code_of(captured.module), R"(def forward(self, arg0_1, arg1_1):
     cos = torch.ops.aten.cos.default(arg0_1);  arg0_1 = None
     body_graph_0 = self.body_graph_0
@@ -314,7 +317,7 @@ struct OutDtype : nn::Module {
 TEST(TestAOTExport, test_aot_export_predispatch_outdtype) {
   OutDtype module;
   Tensor x = randint(-128, 127, {5, 5}, kInt8);
-  FunctionalCapture captured = capture_functional(module, {x});
+  AotExport captured = aot_export_module(module, {x}, kPreDispatch);
   EXPECT_EQ(code_of(captured.module), R"(def forward(self, arg0_1):
     add = torch.ops.aten.add.Tensor(arg0_1, 2);  arg0_1 = None
     add_1 = torch.ops.aten.add.Tensor(add, 5);  add = None

@@ -251,6 +251,33 @@ TEST(TestAOTModuleSimplified, test_aot_module_simplified_preserves_stack_trace) 
   EXPECT_EQ(graphs, 2);
 }
 
+struct WritesView : nn::Module {
+  std::tuple<Tensor> forward(const Tensor& x) {
+    Tensor x_view = x[0];
+    x_view.mul_(2);
+    return x + x;
+  }
+  WEFT_ARGS(x)
+};
+
+TEST(TestAOTModuleSimplified, test_aot_module_simplified_preserves_stack_trace_from_mutation) {
+  GraphModule traced = symbolic_trace(WritesView(), {.record_stack_traces = true});
+  expect_sources(traced.graph(), {NodeKind::kOutput});
+  int copies = 0;
+  auto check = [&](GraphModule& graph, const ValueList& examples) {
+    for (Node& node : graph.graph()) {
+      if (node.target().to_string() != "torch.ops.aten.copy_.default") continue;
+      ++copies;
+      EXPECT_NE(node.stack_trace().find("aot_guards_test.cc"), std::string::npos) << node.stack_trace();
+      EXPECT_NE(node.stack_trace().find("x_view.mul_(2)"), std::string::npos) << node.stack_trace();
+    }
+    return aot::nop(graph, examples);
+  };
+  aot_module_simplified(traced, {randn({128, 20})},
+                        {.forward_compiler = check, .keep_inference_input_mutations = true});
+  EXPECT_EQ(copies, 1);
+}
+
 struct AddsFree : nn::Module {
   Tensor fake;
   std::tuple<Tensor> forward(const Tensor& x) { return x + fake; }

@@ -357,6 +357,27 @@ TEST(TestAOTAutograd, test_input_mutation_alias_everything) {
     return [as_strided_scatter, t, view_1, t_1, unsqueeze, add])");
 }
 
+// Runs each program twice from a strict cache, as every row does.
+TEST(TestAOTAutogradWithCache, test_input_mutation_false_aliasing) {
+  auto f = program([](const Tensor& a, const Tensor& b) {
+    a.mul_(3);
+    b.mul_(2);
+    Tensor first = a.clone().view(-1), second = b.clone().view(-1);
+    return first + second;
+  });
+  for (bool overlaps : {false, true}) {
+    for (bool grad : {false, true}) {
+      SCOPED_TRACE(fmt::format("overlap {}, gradient {}", overlaps, grad));
+      auto made = [=] {
+        Tensor base = aot_leaf(ones({256}), grad), x = base.add(1);
+        return MadeInputs{
+            {base}, {x.as_strided({4, 4}, {9, 1}, 0), x.as_strided({4, 4}, {9, 1}, overlaps ? 24 : 22)}};
+      };
+      verify_aot_autograd(f, made, {.test_mutation = true, .strict_cache = true});
+    }
+  }
+}
+
 // Extensions with gradients, which the row refuses, work as they do in eager mode.
 TEST(TestAOTAutogradParts, test_input_mutation_false_aliasing) {
   auto f = program([](const Tensor& a, const Tensor& b) {

@@ -180,8 +180,32 @@ GraphModule verify_compiled(const ValueFunction& eager, const CompileFunction& c
   return forward;
 }
 
+// The same once more from graphs that are kept: the second program is found where the first one left them.
+void verify_cached(const ValueFunction& f, const std::function<MadeInputs()>& maker,
+                   const VerifyAot& options) {
+  SCOPED_TRACE("from a compile cache");
+  std::shared_ptr<aot::CompileCache> cache;
+  auto compile_cached = [&](AotOptions aot) {
+    aot.cache = cache;
+    aot.strict_cache = options.strict_cache;
+    return compile(f, aot_eager(aot)).function();
+  };
+  cache = aot::memory_cache();
+  verify_compiled(f, compile_cached, maker, options);
+  const size_t misses = cache->counters().misses;
+  verify_compiled(f, compile_cached, maker, options);
+  EXPECT_EQ(cache->counters().misses, misses);
+  EXPECT_TRUE(cache->counters().hits > 0 || !options.strict_cache);
+}
+
 GraphModule verify_aot_autograd(const ValueFunction& f, const std::function<MadeInputs()>& maker,
                                 const VerifyAot& options) {
+  if (options.captured_first) {
+    SCOPED_TRACE("captured first");
+    verify_compiled(
+        f, [&](const AotOptions& aot) { return compile(f, aot_eager(aot)).function(); }, maker, options);
+    verify_cached(f, maker, options);
+  }
   return verify_compiled(
       f, [&](const AotOptions& aot) { return aot_function(f, aot).function(); }, maker, options);
 }

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "weft/aot/aot_function.h"
+#include "weft/aot/compile.h"
 
 namespace weft::testing {
 
@@ -25,6 +25,10 @@ struct VerifyAot {
   bool test_mutation = false;         // the inputs are leaves + 1, and every output is written to in the end
   bool keep_input_mutations = false;  // only with writes kept in the graph; otherwise with and without
   bool dynamic = false;
+  // Compares what `compile` makes of it, too, which sees a captured graph.
+  bool captured_first = true;
+  // Whether what is captured can be kept in a compile cache: not extensions, not custom functions.
+  bool strict_cache = true;
   Decompositions decompositions = {};
   aot::Partitioner partitioner = aot::default_partition;
 };

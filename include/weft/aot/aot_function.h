@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "weft/aot/compile_cache.h"
 #include "weft/aot/compiler.h"
 #include "weft/aot/description.h"
 #include "weft/aot/partition.h"
@@ -12,6 +13,9 @@ namespace weft {
 namespace aot {
 // The decompositions of these operators; one that has none is left out.
 Decompositions get_decompositions(const std::vector<std::string>& operators);
+// Those of every operator that PyTorch's core table decomposes: what is left are operators of Core ATen
+// (Traits::kCore) and those for which there is no decomposition.
+const Decompositions& core_decompositions();
 // Those of pointwise operators, which compilers want: gradients of activations as arithmetic.
 const Decompositions& default_decompositions();
 }  // namespace aot
@@ -23,8 +27,14 @@ struct AotOptions {
   Decompositions decompositions = {};
   // Whether sizes are symbols, so that the graphs hold for other sizes.
   bool dynamic = false;
+  // With it: how many of the first arguments' leaves keep sizes that are numbers. Of modules, their state.
+  size_t num_params_buffers = 0;
   // Whether writes to inputs stay in the graph, as copy_ at its end, where autograd does not have to know.
   bool keep_inference_input_mutations = false;
+  // Where graphs are looked for before they are traced: of programs that are graph modules themselves.
+  // `strict_cache` makes it an error if the program cannot be kept there.
+  std::shared_ptr<aot::CompileCache> cache = nullptr;
+  bool strict_cache = false;
 };
 
 // A function whose forward and backward were captured, partitioned and compiled when it was first called. It
@@ -33,6 +43,8 @@ struct AotOptions {
 class AotFunction {
  public:
   AotFunction(ValueFunction f, AotOptions options);
+  // A function that runs `program`.
+  AotFunction(ValueFunction f, const GraphModule& program, AotOptions options);
 
   template <typename... A>
   Tensor operator()(const A&... args) const {
@@ -60,7 +72,8 @@ class AotFunction {
 //   f(x).sum().backward();
 template <typename F>
 AotFunction aot_function(F f, AotOptions options = {}) {
-  return AotFunction(as_value_function(std::move(f)), std::move(options));
+  if constexpr (std::is_same_v<F, GraphModule>) return AotFunction(f.function(), f, std::move(options));
+  else return AotFunction(as_value_function(std::move(f)), std::move(options));
 }
 
 // A module whose call was compiled like a function of its parameters, its buffers and its arguments. A handle
@@ -68,6 +81,7 @@ AotFunction aot_function(F f, AotOptions options = {}) {
 class AotModule : public nn::Module {
  public:
   AotModule(const nn::Module& module, ValueFunction forward, AotOptions options);
+  AotModule(const GraphModule& module, AotOptions options);
 
   template <typename... A>
   Tensor operator()(const A&... args) const {
@@ -87,7 +101,7 @@ class AotModule : public nn::Module {
 template <typename M>
 AotModule aot_module(const M& module, AotOptions options = {}) {
   if constexpr (std::is_same_v<M, GraphModule>) {
-    return AotModule(module, module.function(), std::move(options));
+    return AotModule(module, std::move(options));
   } else {
     nn::note_class(*module.state(), typeid(M));
     Ref<Callable> call = nn::detail::erased_call(module);

@@ -20,13 +20,16 @@ class CompiledGraph {
   CompiledGraph(ValueFunction function);  // NOLINT(google-explicit-constructor)
   static CompiledGraph boxed(Boxed function);
 
-  explicit operator bool() const { return static_cast<bool>(call_); }
+  explicit operator bool() const { return call_ || function_; }
   bool is_boxed() const { return is_boxed_; }
   // An error that names `what` when another number of outputs comes than it has to give.
   ValueList operator()(ValueList inputs, size_t num_outputs, std::string_view what) const;
+  // The same for inputs that the caller keeps: a function is given them as they are.
+  ValueList run(Args inputs, size_t num_outputs, std::string_view what) const;
 
  private:
   Boxed call_;
+  std::function<ValueList(Args)> function_;  // what is not boxed
   bool is_boxed_ = false;
 };
 

@@ -25,12 +25,18 @@ struct InputUse {
   bool changes_metadata = false;         // its sizes, strides or memory: `t_`, `set_`, `resize_`
   bool replaces_storage = false;         // looks at other memory: `set_`
   bool resizes_storage = false;          // its storage is emptied, or filled again
+  SymInt storage_bytes = 0;              // then: what its storage measures after the call
   bool is_hidden_from_autograd = false;  // every write is: through `.data`
   bool is_under_no_grad = false;         // every write is, or hidden
   WriteBack write_back = WriteBack::kNone;
   Ref<ViewStep> steps = nullptr;  // how it came to its geometry, from what it was
   Value after = {};               // its type and geometry after the call
 
+  // The storage has no elements when the call begins, or when it ends.
+  bool fills_storage() const {
+    return resizes_storage && !replaces_storage && !known(storage_bytes == SymInt(0));
+  }
+  bool empties_storage() const { return resizes_storage && known(storage_bytes == SymInt(0)); }
   bool is_changed() const { return is_written || changes_metadata || resizes_storage; }
 };
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "weft/base/function_ref.h"
 #include "weft/graph/graph_module.h"
 
 namespace weft::aot {
@@ -43,9 +44,15 @@ struct SavedReport {
   std::vector<Entry> saved;
   std::vector<std::string> recomputed;  // nodes of the forward that the backward computes again
   int64_t total_bytes = 0;
+  // Without the saved values for whose names it is true.
+  SavedReport without(FunctionRef<bool(const std::string& name)> is_left_out) const;
   std::string to_string() const;
 };
 SavedReport report(const Partition& partition);
+// Forward and backward in one picture (weft/graph/picture.h), coloured by what is an input, forward, saved,
+// backward and recomputed; what is saved has its bytes.
+std::string dot(const Partition& partition);
+std::string svg(const Partition& partition);
 
 bool is_tangent(const Node& node);
 // A node that gives a symbolic number.

@@ -14,6 +14,7 @@ namespace weft {
 struct SourceFrame {
   std::string function;     // "forward(weft::Tensor)"
   std::string file;         // as the compiler was given it, like std::source_location's
+  std::string folder;       // where the compiler ran that was given a relative file
   uint32_t line = 0;        // 0 without debug information
   bool is_library = false;  // weft's own code or that of the C++ run time, which messages do not blame
 
@@ -25,6 +26,8 @@ struct SourceFrame {
   std::string place() const;
   // "model.cc:41 in forward(weft::Tensor)"
   std::string to_string() const;
+  // What stands in that line, without space around it; empty where the file is not there any more.
+  std::string code() const;
 };
 
 // The calls that were open on a thread, innermost first. Taking one costs some nanoseconds and no memory

@@ -26,6 +26,9 @@ struct MakeGraphOptions {
   Decompositions decompositions = {};
   // Records above autograd: composites whole, switches of the grad mode as calls.
   bool pre_dispatch = false;
+  // With pre_dispatch: custom functions are calls of their own, which keep their derivatives. Such a graph
+  // runs in this process only.
+  bool keep_custom_functions = false;
   // Notes on each node where in the program it was called.
   bool record_stack_traces = false;
   // In the fake modes: tensors that are no inputs become attributes, instead of being an error. What a

@@ -79,6 +79,8 @@ FunctionalChanges functional_changes(const Tensor& tensor);
 
 // From now on a write to the tensor's memory is an error.
 void freeze_functional(const Tensor& tensor);
+// Reading the tensor is no error from now on, although its storage was emptied: somebody else fills it first.
+void expect_filled_again(const Tensor& tensor);
 // The last write to the tensor's memory is one that autograd must not hear of: it came from a kernel that is
 // not an operator.
 void mark_mutation_hidden_from_autograd(const Tensor& tensor);

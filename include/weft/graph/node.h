@@ -187,6 +187,9 @@ class Node final : public ValueObject, public InArena {
 
   // Where in the program the call was made; empty when nobody noted it.
   std::string source() const;
+  // The user's calls that led to it, as Python writes them: outermost first, with what stands in each line
+  // where the source is at hand. Empty when nobody noted them.
+  std::string stack_trace() const;
 
   // Where the calls come from that running it makes: what it does not know is as for its caller.
   Origin origin() const;

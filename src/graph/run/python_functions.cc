@@ -7,6 +7,7 @@
 #include "weft/core/future.h"
 #include "weft/core/struct.h"
 #include "weft/dispatch/layers.h"
+#include "weft/func/func.h"
 #include "weft/graph/node.h"
 #include "weft/ops/functions.h"
 #include "weft/ops/operators.h"
@@ -282,6 +283,51 @@ Value wait_value(Args args) {
   return future->wait();
 }
 
+// --- vmap ------------------------------------------------------------------------------------------------
+
+// A graph of PyTorch's before dispatch begins and ends a level by calls. Run one by one they would leave a
+// level open should the graph fail: whoever runs such a graph makes weft.vmap of each region first.
+Value part_of_a_region(Args) {
+  unsupported(
+      "a call that begins or ends a level of vmap runs as part of its region only; "
+      "ExportedProgram::module() makes calls of weft.vmap of regions");
+}
+Value load_decompositions(Args) { return {}; }
+
+int64_t mapped_dim(const Value& dim) { return dim.is_none() ? func::kNoDim : dim.to_int(); }
+
+// (function, in_dims, out_dims, randomness, operands...): operands that are no tensors are the same for all.
+Value vmap_values(Args args) {
+  require(args.size() > 4 && callable_in(args[0]) && args[1].elements().size() == args.size() - 4,
+          "weft.vmap: expected a function, a dim for each operand and each result, and operands");
+  const Args operands = args.subspan(4);
+  func::VmapOptions options;
+  for (const Value& dim : args[2].elements()) options.out_dims.push_back(mapped_dim(dim));
+  const std::string_view randomness = args[3].to_string_view();
+  options.randomness = randomness == "same"        ? func::Randomness::kSame
+                       : randomness == "different" ? func::Randomness::kDifferent
+                                                   : func::Randomness::kError;
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].is_tensor()) continue;
+    tensors.push_back(operands[i].to_tensor());
+    options.in_dims.push_back(mapped_dim(args[1].elements()[i]));
+  }
+  const func::Fn body = [&](const std::vector<Tensor>& mapped) {
+    ValueList inputs(operands.begin(), operands.end());
+    size_t next = 0;
+    for (Value& input : inputs)
+      if (input.is_tensor()) input = mapped[next++];
+    std::vector<Tensor> results;
+    const Value given = callable_in(args[0])->call(inputs);
+    for (const Value& result : given.elements()) results.push_back(result.to_tensor());
+    return results;
+  };
+  ValueList results;
+  for (const Tensor& result : func::vmap_of(body, options)(tensors)) results.emplace_back(result);
+  return Value::tuple(std::move(results));
+}
+
 constexpr PythonFunction kFunctions[] = {
     {"operator.add", "+", add_values},
     {"operator.sub", "-", sub_values},
@@ -316,6 +362,12 @@ constexpr PythonFunction kFunctions[] = {
     {"weft.call", "", call_value, true},  // what the function does is not known
     {"weft.fork", "", fork_value, true},
     {"weft.wait", "", wait_value, true},
+    {"weft.vmap", "", vmap_values, true},
+    {"torch._functorch.predispatch.lazy_load_decompositions", "", load_decompositions, true},
+    {"torch._functorch.predispatch._vmap_increment_nesting", "", part_of_a_region, true},
+    {"torch._functorch.predispatch._vmap_decrement_nesting", "", part_of_a_region, true},
+    {"torch._functorch.predispatch._add_batch_dim", "", part_of_a_region, true},
+    {"torch._functorch.predispatch._remove_batch_dim", "", part_of_a_region, true},
 };
 
 }  // namespace

@@ -10,27 +10,53 @@
 #include "graph/text/code.h"
 #include "graph/text/layout.h"
 #include "graph/text/value_text.h"
+#include "weft/base/error.h"
 
 namespace weft {
 namespace {
 
 // --- what a box says -------------------------------------------------------------------------------------
 
-struct KindStyle {
-  const char *fill, *border;
+// The colours of kinds, in the order of NodeKind.
+const std::vector<PictureGroup>& kinds() {
+  static const auto* all = [] {
+    auto* groups = new std::vector<PictureGroup>;
+    auto add = [&](NodeKind kind, const char* fill, const char* border) {
+      groups->push_back({std::string(kind_name(kind)), fill, border});
+    };
+    add(NodeKind::kPlaceholder, "#dcf1e1", "#3f8f5b");
+    add(NodeKind::kGetAttr, "#fbf0cf", "#a5832a");
+    add(NodeKind::kCallFunction, "#dde9f8", "#3d6fa8");
+    add(NodeKind::kCallMethod, "#e8e2f4", "#7058a3");
+    add(NodeKind::kCallModule, "#fbe4d3", "#b0652f");
+    add(NodeKind::kOutput, "#f7dcdc", "#a84a4a");
+    return groups;
+  }();
+  return *all;
+}
+
+// The groups of a picture, and what it says of a node beyond the node itself.
+class Style {
+ public:
+  explicit Style(const PictureOptions& options) : options_(options) {
+    require(options.groups.empty() == !options.group_of,
+            "a picture whose nodes are in groups needs both the groups and group_of");
+  }
+  const std::vector<PictureGroup>& groups() const {
+    return options_.groups.empty() ? kinds() : options_.groups;
+  }
+  const PictureGroup& of(const Node& node) const {
+    if (options_.groups.empty()) return kinds()[static_cast<size_t>(node.kind())];
+    const size_t group = options_.group_of(node);
+    require(group < options_.groups.size(), "%{} is in group {} of a picture that has {}", node.name(), group,
+            options_.groups.size());
+    return options_.groups[group];
+  }
+  std::string note(const Node& node) const { return options_.note_of ? options_.note_of(node) : ""; }
+
+ private:
+  const PictureOptions& options_;
 };
-constexpr KindStyle kStyles[] = {
-    {"#dcf1e1", "#3f8f5b"},  // placeholder
-    {"#fbf0cf", "#a5832a"},  // get_attr
-    {"#dde9f8", "#3d6fa8"},  // call_function
-    {"#e8e2f4", "#7058a3"},  // call_method
-    {"#fbe4d3", "#b0652f"},  // call_module
-    {"#f7dcdc", "#a84a4a"},  // output
-};
-constexpr NodeKind kKinds[] = {NodeKind::kPlaceholder, NodeKind::kGetAttr,    NodeKind::kCallFunction,
-                               NodeKind::kCallMethod,  NodeKind::kCallModule, NodeKind::kOutput};
-static_assert(std::size(kStyles) == std::size(kKinds));
-const KindStyle& style_of(NodeKind kind) { return kStyles[static_cast<size_t>(kind)]; }
 
 // What both languages can show: control characters become spaces, and what is no character a question mark.
 std::string showable(std::string_view text) {
@@ -91,8 +117,8 @@ struct BoxLine {
   const char* role;
 };
 
-// The name, what is called where that says more, the type.
-std::vector<BoxLine> lines_of(const Node& node) {
+// The name, what is called where that says more, the type, the note.
+std::vector<BoxLine> lines_of(const Node& node, const Style& style) {
   constexpr size_t kLongest = 40;
   std::vector<BoxLine> lines;
   auto add = [&](const std::string& text, const char* role) {
@@ -101,6 +127,7 @@ std::vector<BoxLine> lines_of(const Node& node) {
   add(node.name(), "name");
   if (std::string target = called(node); target != node.name()) add(target, "target");
   add(type_of(node), "type");
+  add(style.note(node), "note");
   return lines;
 }
 
@@ -126,7 +153,8 @@ void append_dot_text(std::string& out, std::string_view text) {
 
 }  // namespace
 
-std::string dot(const Graph& graph) {
+std::string dot(const Graph& graph, const PictureOptions& options) {
+  const Style style(options);
   const NodeIndex index(graph);
   std::string text =
       "digraph {\n"
@@ -135,15 +163,15 @@ std::string dot(const Graph& graph) {
   for (const Node& node : graph) {
     fmt::format_to(std::back_inserter(text), "  n{} [label=\"", index.of(node));
     bool first = true;
-    for (const BoxLine& line : lines_of(node)) {
+    for (const BoxLine& line : lines_of(node, style)) {
       if (!first) text += "\\n";
       first = false;
       append_dot_text(text, line.text);
     }
     text += "\", tooltip=\"";
     append_dot_text(text, tooltip_of(node));
-    fmt::format_to(std::back_inserter(text), "\", fillcolor=\"{}\", color=\"{}\"];\n",
-                   style_of(node.kind()).fill, style_of(node.kind()).border);
+    fmt::format_to(std::back_inserter(text), "\", fillcolor=\"{}\", color=\"{}\"];\n", style.of(node).fill,
+                   style.of(node).border);
     for (const Node* input : node.inputs())
       fmt::format_to(std::back_inserter(text), "  n{} -> n{};\n", index.of(*input), index.of(node));
   }
@@ -168,7 +196,7 @@ void append_xml_text(std::string& out, std::string_view text) {
 
 class SvgWriter {
  public:
-  explicit SvgWriter(const Graph& graph) : graph_(graph) {}
+  SvgWriter(const Graph& graph, const PictureOptions& options) : graph_(graph), style_(options) {}
 
   std::string run() {
     const NodeIndex index(graph_);
@@ -176,7 +204,7 @@ class SvgWriter {
     std::vector<std::vector<uint32_t>> inputs;
     for (const Node& node : graph_) {
       nodes_.push_back(&node);
-      lines_.push_back(lines_of(node));
+      lines_.push_back(lines_of(node, style_));
       boxes.push_back(box_of(lines_.back()));
       inputs.emplace_back();
       for (const Node* input : node.inputs()) inputs.back().push_back(index.of(*input));
@@ -217,12 +245,12 @@ class SvgWriter {
         "  text { fill: #1f2430; text-anchor: middle; }\n"
         "  .name { font-weight: bold; }\n"
         "  .type { fill: #596070; }\n"
+        "  .note { font-style: italic; }\n"
         "  path { fill: none; stroke: #7f8792; stroke-width: 1.2; }\n"
         "  path.far { stroke-dasharray: 4 4; stroke-opacity: 0.5; }\n"
         "  path:hover { stroke: #c0392b; stroke-width: 2; }\n";
-    for (NodeKind kind : kKinds)
-      format("  .{} rect {{ fill: {}; stroke: {}; }}\n", kind_name(kind), style_of(kind).fill,
-             style_of(kind).border);
+    for (const PictureGroup& group : style_.groups())
+      format("  .{} rect {{ fill: {}; stroke: {}; }}\n", group.name, group.fill, group.border);
     out_ +=
         "</style>\n<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" "
         "markerHeight=\"7\" orient=\"auto\"><polygon points=\"0,1 8,4 0,7\" "
@@ -230,23 +258,23 @@ class SvgWriter {
         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
   }
 
-  static double legend_entry_width(NodeKind kind) {
-    return static_cast<double>(kind_name(kind).size()) * kCharacterWidth + 2 * kPadding;
+  static double legend_entry_width(const PictureGroup& group) {
+    return static_cast<double>(group.name.size()) * kCharacterWidth + 2 * kPadding;
   }
-  static double legend_width() {
+  double legend_width() const {
     double width = 0;
-    for (NodeKind kind : kKinds) width += legend_entry_width(kind) + kPadding;
+    for (const PictureGroup& group : style_.groups()) width += legend_entry_width(group) + kPadding;
     return width - kPadding;
   }
 
   void write_legend() {
     double x = kMargin;
-    for (NodeKind kind : kKinds) {
-      const double width = legend_entry_width(kind);
+    for (const PictureGroup& group : style_.groups()) {
+      const double width = legend_entry_width(group);
       format(
           "<g class=\"{0}\"><rect x=\"{1:.1f}\" y=\"{2:.1f}\" width=\"{3:.1f}\" height=\"18\" rx=\"4\"/>"
           "<text x=\"{4:.1f}\" y=\"{5:.1f}\">{0}</text></g>\n",
-          kind_name(kind), x, kMargin - 6, width, x + width / 2, kMargin + 7);
+          group.name, x, kMargin - 6, width, x + width / 2, kMargin + 7);
       x += width + kPadding;
     }
   }
@@ -265,7 +293,7 @@ class SvgWriter {
 
   void write_node(size_t i, const BoxSize& box, const Layout2d::Point& center) {
     const double left = center.x - box.width / 2, top = center.y - box.height / 2;
-    format("<g class=\"{}\"><title>", kind_name(nodes_[i]->kind()));
+    format("<g class=\"{}\"><title>", style_.of(*nodes_[i]).name);
     append_xml_text(out_, tooltip_of(*nodes_[i]));
     format("</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"5\"/>", left, top,
            box.width, box.height);
@@ -279,6 +307,7 @@ class SvgWriter {
   }
 
   const Graph& graph_;
+  const Style style_;
   std::vector<const Node*> nodes_;
   std::vector<std::vector<BoxLine>> lines_;
   std::string out_;
@@ -286,6 +315,6 @@ class SvgWriter {
 
 }  // namespace
 
-std::string svg(const Graph& graph) { return SvgWriter(graph).run(); }
+std::string svg(const Graph& graph, const PictureOptions& options) { return SvgWriter(graph, options).run(); }
 
 }  // namespace weft
