@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "core/tree_json.h"
 #include "core/tree_level.h"
 #include "weft/base/error.h"
 #include "weft/core/pytree.h"
@@ -121,8 +122,8 @@ Json node_to_json(const TreeSpec& spec) {
 
 class Reader {
  public:
-  Reader(std::string_view source, std::span<const StructTypeRef> named_tuples)
-      : source_(source), named_tuples_(named_tuples) {}
+  Reader(std::string_view source, std::span<const StructTypeRef> named_tuples, bool takes_any)
+      : source_(source), named_tuples_(named_tuples), takes_any_(takes_any) {}
 
   TreeSpec read(const Json& json) const {
     check(json.is_array() && json.size() == 2 && json.at(0).is_int(),
@@ -155,8 +156,10 @@ class Reader {
 
   TreeSpec read_container(const std::string& type, const Json& context,
                           std::vector<TreeSpec> children) const {
-    if (type == kNamedTuple) return read_named_tuple(context, std::move(children));
     const ContainerType* container = container_named(type);
+    if (!container && takes_any_ && !is_known(type, context))
+      return TreeSpecJson::with_origin(TreeSpec::tuple(std::move(children)), type, context.to_text());
+    if (type == kNamedTuple) return read_named_tuple(context, std::move(children));
     if (!container) return read_struct(type, inner(type, context), std::move(children));
     TreeSpec spec;
     if (container->kind == Kind::kList) spec = TreeSpec::list(std::move(children));
@@ -164,6 +167,18 @@ class Reader {
     if (container->kind == Kind::kDict) spec = read_dict(type, context, std::move(children));
     const bool is_own = type == own_name(container->kind);
     return is_own ? spec : TreeSpecJson::with_origin(spec, type, context.to_text());
+  }
+
+  // Whether a named tuple or struct can be made of it.
+  bool is_known(const std::string& type, const Json& context) const {
+    if (!context.is_string()) return false;
+    if (type == kNamedTuple) return static_cast<bool>(named_tuple(context.as_string()));
+    try {
+      const Json fields = Json::parse(context.as_string());
+      return fields.is_array() && fields.size() == 2 && fields.at(0).is_array() && fields.at(1).is_array();
+    } catch (const FormatError&) {
+      return false;
+    }
   }
 
   // The JSON inside the context's string.
@@ -271,17 +286,32 @@ class Reader {
 
   std::string_view source_;
   std::span<const StructTypeRef> named_tuples_;
+  bool takes_any_;
 };
 
 }  // namespace
 
 std::string TreeSpec::to_json() const { return Json(Json::Array{kProtocol, node_to_json(*this)}).to_text(); }
 
-TreeSpec TreeSpec::from_json(std::string_view text, std::string_view source,
-                             std::span<const StructTypeRef> named_tuples) {
+namespace {
+
+TreeSpec read_tree(std::string_view text, std::string_view source,
+                   std::span<const StructTypeRef> named_tuples, bool takes_any) {
   // A level of a tree is an object with a list in it, and so is a leaf; the whole is in a list.
   constexpr int kDeepest = 2 * int{kMostNesting} + 3;
-  return Reader(source, named_tuples).read(Json::parse(text, source, {.max_depth = kDeepest}));
+  return Reader(source, named_tuples, takes_any).read(Json::parse(text, source, {.max_depth = kDeepest}));
+}
+
+}  // namespace
+
+TreeSpec TreeSpec::from_json(std::string_view text, std::string_view source,
+                             std::span<const StructTypeRef> named_tuples) {
+  return read_tree(text, source, named_tuples, false);
+}
+
+TreeSpec tree_of_any_types(std::string_view text, std::string_view source,
+                           std::span<const StructTypeRef> named_tuples) {
+  return read_tree(text, source, named_tuples, true);
 }
 
 }  // namespace weft

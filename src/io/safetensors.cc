@@ -7,11 +7,12 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <optional>
 
 #include "base/json.h"
+#include "io/file_bytes.h"
+#include "io/stored_tensor.h"
 #include "weft/base/error.h"
 #include "weft/base/function_ref.h"
 #include "weft/dispatch/layers.h"
@@ -31,13 +32,14 @@ struct TypeName {
   DType dtype;
 };
 // What weft has.
-constexpr TypeName kTypeNames[] = {
-    {"F64", kFloat64}, {"F32", kFloat32}, {"F16", kFloat16}, {"BF16", kBFloat16}, {"I64", kInt64},
-    {"I32", kInt32},   {"I16", kInt16},   {"I8", kInt8},     {"U8", kUInt8},      {"BOOL", kBool}};
+constexpr TypeName kTypeNames[] = {{"F64", kFloat64},   {"F32", kFloat32},  {"F16", kFloat16},
+                                   {"BF16", kBFloat16}, {"I64", kInt64},    {"I32", kInt32},
+                                   {"I16", kInt16},     {"I8", kInt8},      {"U8", kUInt8},
+                                   {"BOOL", kBool},     {"C64", kComplex64}};
 
 // What the format has beyond that, with the bytes of an element.
-constexpr std::pair<const char*, int> kOtherTypes[] = {
-    {"U64", 8}, {"U32", 4}, {"U16", 2}, {"C64", 8}, {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"F8_E8M0", 1}};
+constexpr std::pair<const char*, int> kOtherTypes[] = {{"U64", 8},     {"U32", 4},     {"U16", 2},
+                                                       {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"F8_E8M0", 1}};
 
 std::optional<DType> dtype_named(std::string_view name) {
   for (const TypeName& type : kTypeNames)
@@ -56,9 +58,6 @@ void check_format(bool ok, std::string_view source, fmt::format_string<const A&.
   if (!ok) throw FormatError(fmt::format("{}: {}", source, fmt::format(text, args...)));
 }
 
-// Bytes at an offset of the whole file; the caller has checked the range.
-using ReadBytes = FunctionRef<void(uint64_t offset, void* into, size_t count)>;
-
 struct Placement {
   std::string name;
   std::optional<DType> dtype;  // nothing for a type that weft does not have
@@ -68,11 +67,11 @@ struct Placement {
 
 class Reader {
  public:
-  Reader(uint64_t file_size, std::string_view source, const SafeTensorsOptions& options, ReadBytes read)
-      : size_(file_size), source_(source), options_(options), read_(read) {}
+  Reader(Ref<FileBytes> file, const SafeTensorsOptions& options)
+      : file_(std::move(file)), size_(file_->size()), source_(file_->source()), options_(options) {}
 
   SafeTensors run() {
-    std::string header = read_header();
+    const std::string_view header = read_header();
     check_format(header[0] == '{', source_, "the header does not begin with '{{'");
     Json json = Json::parse(header, fmt::format("{}: header", source_), {.max_depth = 8});
     SafeTensors file;
@@ -94,18 +93,16 @@ class Reader {
   }
 
  private:
-  std::string read_header() {
+  std::string_view read_header() {
     check_format(size_ >= kPrefix, source_, "{} bytes are no safetensors file; the shortest has 10", size_);
     uint64_t length = 0;
-    read_(0, &length, sizeof(length));
+    std::memcpy(&length, file_->view(0, kPrefix).data(), kPrefix);
     check_format(length <= kMostHeader, source_, "the header claims {} bytes; at most {} are read", length,
                  kMostHeader);
     check_format(length >= 2 && length <= size_ - kPrefix, source_,
                  "the header claims {} bytes, but {} follow", length, size_ - kPrefix);
-    std::string header(length, '\0');
-    read_(kPrefix, header.data(), length);
     data_ = kPrefix + length;
-    return header;
+    return file_->view(kPrefix, length);
   }
 
   std::vector<std::pair<std::string, std::string>> metadata_of(const Json& entry) const {
@@ -149,7 +146,7 @@ class Reader {
       if (options_.leave_out_unsupported && type == other) return static_cast<uint64_t>(bytes);
     throw FormatError(
         fmt::format("{}: entry '{}': element type '{}' is not supported (F64, F32, F16, BF16, I64, I32, I16, "
-                    "I8, U8, BOOL are)",
+                    "I8, U8, BOOL, C64 are)",
                     source_, name, type));
   }
 
@@ -202,23 +199,17 @@ class Reader {
   }
 
   Tensor read_tensor(const Placement& layout) {
-    Tensor tensor = allocate_contiguous(IntSpan(layout.sizes), *layout.dtype);
-    size_t count = layout.end - layout.begin;
-    if (count == 0) return tensor;
-    read_(data_ + layout.begin, tensor.raw_data(), count);
-    if (layout.dtype == kBool) {
-      // Any other byte would be an invalid C++ bool.
-      const auto* values = static_cast<const uint8_t*>(tensor.raw_data());
-      check_format(std::all_of(values, values + count, [](uint8_t v) { return v <= 1; }), source_,
-                   "entry '{}': a BOOL is neither 0 nor 1", layout.name);
-    }
-    return tensor;
+    const std::string what = fmt::format("{}: entry '{}'", source_, layout.name);
+    Ref<Storage> storage =
+        file_->storage(data_ + layout.begin, layout.end - layout.begin, element_alignment(*layout.dtype));
+    if (layout.dtype == kBool) check_bools(*storage, what);
+    return tensor_over(std::move(storage), *layout.dtype, row_major(layout.sizes), what);
   }
 
+  Ref<FileBytes> file_;
   uint64_t size_, data_ = 0;
   std::string_view source_;
   SafeTensorsOptions options_;
-  ReadBytes read_;
 };
 
 struct Writable {
@@ -232,7 +223,7 @@ Writable writable(const std::string& name, const Tensor& tensor) {
           "safetensors: '{}' is {} without memory; only tensors with values can be saved", name,
           describe(tensor));
   require(type_name(tensor.dtype()) != nullptr,
-          "safetensors: '{}' is {}, and the format has no complex numbers; save view_as_real of it", name,
+          "safetensors: '{}' is {}, which the format does not have; save view_as_real of it", name,
           describe(tensor));
   require(name != kMetadata, "safetensors: a tensor cannot be called '{}'", name);
   GradModeScope no_grad(false);
@@ -320,22 +311,11 @@ bool SafeTensors::add(std::string name, Tensor tensor) {
 
 SafeTensors parse_safetensors(std::string_view bytes, std::string_view source,
                               const SafeTensorsOptions& options) {
-  auto read = [&](uint64_t offset, void* into, size_t count) {
-    std::memcpy(into, bytes.data() + offset, count);
-  };
-  return Reader(bytes.size(), source, options, read).run();
+  return Reader(FileBytes::copy_of(bytes, std::string(source)), options).run();
 }
 
 SafeTensors load_safetensors(const std::string& path, const SafeTensorsOptions& options) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  require(file.good(), "cannot open '{}' for reading", path);
-  auto size = static_cast<uint64_t>(file.tellg());
-  auto read = [&](uint64_t offset, void* into, size_t count) {
-    file.seekg(static_cast<std::streamoff>(offset));
-    file.read(static_cast<char*>(into), static_cast<std::streamsize>(count));
-    check_format(file.good(), path, "reading {} bytes at {} failed", count, offset);
-  };
-  return Reader(size, path, options, read).run();
+  return Reader(FileBytes::open(path), options).run();
 }
 
 std::string safetensors_bytes(const SafeTensors& tensors) {
@@ -346,13 +326,9 @@ std::string safetensors_bytes(const SafeTensors& tensors) {
 }
 
 void save_safetensors(const SafeTensors& tensors, const std::string& path) {
-  std::ofstream file(path, std::ios::binary);
-  require(file.good(), "cannot open '{}' for writing", path);
-  write(tensors, [&](const void* data, size_t count) {
-    file.write(static_cast<const char*>(data), static_cast<std::streamsize>(count));
-  });
-  file.close();
-  require(file.good(), "writing '{}' failed; is the disk full?", path);
+  FileWriter file(path);
+  write(tensors, [&](const void* data, size_t count) { file.write(data, count); });
+  file.finish();
 }
 
 }  // namespace weft

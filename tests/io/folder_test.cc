@@ -62,8 +62,8 @@ TEST(CppText, ASizeForATensorIsANumber) {
 TEST(CppText, NodesWithoutTheirArgumentsAreNoTrouble) {
   auto source = [](const std::string& line) {
     GraphModule module;
-    module.set_graph(parse_graph("graph():\n    %x = placeholder[target=x]\n    " + line +
-                                 "\n    return %x"));
+    module.set_graph(
+        parse_graph("graph():\n    %x = placeholder[target=x]\n    " + line + "\n    return %x"));
     return cpp_source(module, "Foo").source;
   };
   EXPECT_THAT(source("%getitem : [num_users=0] = call_function[target=operator.getitem]"),
@@ -71,7 +71,8 @@ TEST(CppText, NodesWithoutTheirArgumentsAreNoTrouble) {
   EXPECT_THAT(source("%add : [num_users=0] = call_function[target=operator.add](args = (%x,), kwargs = {})"),
               HasSubstr("weft::python_function(\"operator.add\").run(ValueList{x})"));
   EXPECT_ERROR(source("%relu : [num_users=0] = call_method[target=relu]"),
-               "line 3, column 6: expected a node that can be: node: call_method 'relu' takes the value that it is called on");
+               "line 3, column 6: expected a node that can be: node: call_method 'relu' takes the value that "
+               "it is called on");
   EXPECT_ERROR(body_of("def forward(self, x):\n    max_1 = torch.ops.aten.max.dim(x, 0)\n"
                        "    a = max_1[2]\n    return a\n"),
                "node 'a' takes item 2 of the 2 that 'max_1' gives");

@@ -10,7 +10,8 @@
 
 namespace weft {
 
-// The contents of a safetensors file: named tensors, each with memory of its own, and notes.
+// The contents of a safetensors file: named tensors, and notes. Tensors of a file that is loaded are the
+// file's own pages, read when somebody looks at them; writing to one changes this process's copy only.
 //   SafeTensors weights = load_safetensors("model.safetensors");
 //   Tensor w = weights.at("fc1.weight");
 class SafeTensors {
@@ -57,7 +58,8 @@ SafeTensors load_safetensors(const std::string& path, const SafeTensorsOptions& 
 SafeTensors parse_safetensors(std::string_view bytes, std::string_view source = "safetensors",
                               const SafeTensorsOptions& options = {});
 
-// Writes the tensors as row-major values. Complex tensors are refused: the format has no such type.
+// Writes the tensors as row-major values. complex128 is refused: the format has no such type. The file is
+// replaced as a whole, so that what was loaded from it stays as it is.
 void save_safetensors(const SafeTensors& tensors, const std::string& path);
 std::string safetensors_bytes(const SafeTensors& tensors);
 

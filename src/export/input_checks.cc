@@ -1,0 +1,230 @@
+#include "export/input_checks.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <unordered_map>
+
+#include "weft/base/error.h"
+
+namespace weft {
+namespace {
+
+// One message has both of PyTorch's wordings: that of exported programs, and that of their guards.
+[[noreturn]] void refuse(const std::string& expectation, const std::string& guard) {
+  throw AssertionError(fmt::format("{}\nGuard failed: {}", expectation, guard));
+}
+
+std::string literal(const Value& value) { return value.to_string(); }
+
+bool is_same_constant(const Value& expected, const Value& got) {
+  if (expected.kind() != got.kind()) return false;
+  if (expected.kind() == Value::Kind::kDouble && std::isnan(expected.to_double()))
+    return std::isnan(got.to_double());
+  return expected == got;
+}
+
+// Sizes up to here are dynamic for PyTorch whatever the range says: 0 and 1 may be given at run time.
+constexpr int64_t kAlwaysAllowed = 2;
+
+}  // namespace
+
+// What sizes the leaves so far have.
+struct InputChecks::Sizes {
+  sym::Bindings symbols;
+  std::unordered_map<const sym::Expr*, std::pair<std::string, int64_t>> sources;
+  struct Derived {
+    std::string path, name;
+    const sym::Expr* expr;
+    int64_t got;
+  };
+  std::vector<Derived> derived;  // of expressions that are more than a symbol
+};
+
+InputChecks::InputChecks(const ExportedProgram& program)
+    : env_(program.shape_env()), ranges_(program.range_constraints()) {
+  const ProgramCall& call = program.call();
+  size_t argument = 0;
+  const std::span<const TreeSpec> groups = call.arguments.children();
+  for (size_t i = 0; i < groups[0].children().size(); ++i)
+    add_leaves(groups[0].children()[i], fmt::format("*args[{}]", i), call.names[argument++]);
+  for (size_t i = 0; i < groups[1].children().size(); ++i) {
+    const std::string& name = call.names[argument++];
+    add_leaves(groups[1].children()[i], name, name);
+  }
+  const std::vector<Node*> placeholders = program.graph().placeholders();
+  size_t leaf = 0;
+  for (size_t i = 0; i < placeholders.size(); ++i) {
+    const InputSpec& spec = program.inputs()[i];
+    if (spec.kind != InputSpec::Kind::kUserInput && spec.kind != InputSpec::Kind::kConstantInput) continue;
+    Leaf& own = leaves_[leaf++];
+    own.is_constant = spec.kind == InputSpec::Kind::kConstantInput;
+    const NodeMeta* meta = placeholders[i]->meta_or_null();
+    own.expected = own.is_constant ? spec.constant : meta ? meta->value : Value();
+  }
+  for (const std::string& text : program.guards()) {
+    std::optional<GuardExpr> expr = GuardExpr::parse(text);
+    if (!expr) {
+      unreadable_.push_back(text);
+      continue;
+    }
+    guards_.push_back(std::move(*expr));
+  }
+}
+
+void InputChecks::add_leaves(const TreeSpec& spec, const std::string& path, const std::string& name) {
+  if (spec.is_leaf()) {
+    leaves_.push_back({path, name, false, {}});
+    return;
+  }
+  // As deep as values are nested, which is bounded.
+  for (size_t i = 0; i < spec.children().size(); ++i) {
+    const std::string key = to_string(KeyPath{spec.child_key(i)});
+    add_leaves(spec.children()[i], path + key, name + key);
+  }
+}
+
+void InputChecks::check_constant(const Leaf& leaf, const Value& value) const {
+  if (is_same_constant(leaf.expected, value)) return;
+  refuse(fmt::format("Expected input at {} to be equal to {}, but got {}", leaf.path, literal(leaf.expected),
+                     literal(value)),
+         fmt::format("{} == {}", leaf.name, literal(leaf.expected)));
+}
+
+void InputChecks::check_size(const std::string& path, const std::string& name, const SymInt& expected,
+                             const SymInt& got, Sizes& sizes) const {
+  const std::optional<int64_t> actual = got.maybe_plain();
+  if (!actual) return;
+  if (!expected.is_symbolic()) {
+    if (*actual == expected.plain()) return;
+    refuse(
+        fmt::format("Expected input at {} to be equal to {}, but got {}; if it is to be dynamic, export the "
+                    "program again and say so in its dynamic shapes",
+                    path, expected.plain(), *actual),
+        fmt::format("{} == {}", name, expected.plain()));
+  }
+  const sym::Expr* const expr = expected.expr();
+  auto [source, is_new] = sizes.sources.try_emplace(expr, name, *actual);
+  if (!is_new) {
+    if (*actual == source->second.second) return;
+    refuse(fmt::format("Expected input at {} to be equal to {}, but got {}", path, source->second.second,
+                       *actual),
+           fmt::format("{} == {}", name, source->second.first));
+  }
+  for (const RangeConstraint& constraint : ranges_) {
+    if (constraint.expr != expr) continue;
+    const auto [lo, hi] = constraint.range;
+    if (lo > kAlwaysAllowed && *actual < lo)
+      refuse(fmt::format("Expected input at {} to be >= {}, but got {}", path, lo, *actual),
+             fmt::format("{} >= {}", name, lo));
+    if (*actual > hi)
+      refuse(fmt::format("Expected input at {} to be <= {}, but got {}", path, hi, *actual),
+             fmt::format("{} <= {}", name, hi));
+  }
+  if (expr->is_symbol()) sizes.symbols.emplace(expr, *actual);
+  else sizes.derived.push_back({path, name, expr, *actual});
+}
+
+void InputChecks::check_tensor(const Leaf& leaf, const Value& value, Sizes& sizes) const {
+  if (!value.is_tensor())
+    refuse(fmt::format("Expected input at {} to be a tensor, but got {}", leaf.path, value.kind_name()),
+           fmt::format("isinstance({}, torch.Tensor)", leaf.name));
+  const TensorImpl &expected = *leaf.expected.tensor_impl(), &got = *value.tensor_impl();
+  if (expected.dim() != got.dim())
+    refuse(fmt::format("Unexpected number of dimensions in input at {}.shape (expected {}, got {})",
+                       leaf.path, describe_sizes(expected.sizes()).str(), describe_sizes(got.sizes()).str()),
+           fmt::format("{}.dim() == {}", leaf.name, expected.dim()));
+  if (expected.dtype() != got.dtype())
+    refuse(fmt::format("Expected input at {} to have dtype {}, but got {}", leaf.path,
+                       dtype_name(expected.dtype()), dtype_name(got.dtype())),
+           fmt::format("{}.dtype == torch.{}", leaf.name, dtype_name(expected.dtype())));
+  for (size_t d = 0; d < expected.sizes().size(); ++d)
+    check_size(fmt::format("{}.shape[{}]", leaf.path, d), fmt::format("{}.size()[{}]", leaf.name, d),
+               expected.sizes()[d], got.sizes()[d], sizes);
+}
+
+void InputChecks::check(Args leaves) const {
+  Sizes sizes;
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    const Leaf& leaf = leaves_[i];
+    if (leaf.is_constant) check_constant(leaf, leaves[i]);
+    else if (leaf.expected.is_tensor()) check_tensor(leaf, leaves[i], sizes);
+    else if (leaf.expected.is_int()) {
+      if (leaves[i].kind() != Value::Kind::kInt && leaves[i].kind() != Value::Kind::kSymInt)
+        refuse(fmt::format("Expected input at {} to be an integer, but got {}", leaf.path,
+                           leaves[i].kind_name()),
+               fmt::format("isinstance({}, int)", leaf.name));
+      check_size(leaf.path, leaf.name, leaf.expected.to_sym_int(), leaves[i].to_sym_int(), sizes);
+    }
+  }
+  for (const GuardExpr& guard : guards_) check_guard(guard, leaves);
+  for (const Sizes::Derived& derived : sizes.derived) {
+    const std::optional<sym::Number> value = env_->evaluate(derived.expr, sizes.symbols);
+    const int64_t* wanted = value ? std::get_if<int64_t>(&*value) : nullptr;
+    if (wanted && *wanted != derived.got)
+      refuse(fmt::format("Expected input at {} to be equal to {}, but got {}", derived.path, *wanted,
+                         derived.got),
+             fmt::format("{} == {}", derived.name, derived.expr->to_string()));
+  }
+}
+
+// The root of a reading is an argument of forward; a variadic one is written `args`, and its elements are the
+// arguments args_0, args_1, ...; likewise the arguments by name of a `**kwargs`.
+std::optional<size_t> InputChecks::leaf_of(const GuardExpr::Reading& reading) const {
+  auto joined = [&](std::string root, size_t from) {
+    for (size_t i = from; i < reading.steps.size(); ++i) root += reading.steps[i];
+    return root;
+  };
+  std::vector<std::string> candidates = {joined(reading.root, 0)};
+  if (!reading.steps.empty()) {
+    const std::string& first = reading.steps[0];
+    const std::string key = first.substr(1, first.size() - 2);
+    if (first.starts_with("['")) candidates.push_back(joined(key.substr(1, key.size() - 2), 1));
+    else candidates.push_back(joined(reading.root + "_" + key, 1));
+  }
+  for (const std::string& candidate : candidates)
+    for (size_t i = 0; i < leaves_.size(); ++i)
+      if (leaves_[i].name == candidate) return i;
+  // The tracer's own name for all leaves.
+  if (reading.root == "flat_args" && reading.steps.size() == 1) {
+    const size_t index = static_cast<size_t>(std::atoll(reading.steps[0].c_str() + 1));
+    if (index < leaves_.size()) return index;
+  }
+  return std::nullopt;
+}
+
+void InputChecks::check_guard(const GuardExpr& guard, Args leaves) const {
+  using Property = GuardExpr::Reading::Property;
+  auto read = [&](const GuardExpr::Reading& reading) -> std::optional<double> {
+    const std::optional<size_t> at = leaf_of(reading);
+    if (!at) return std::nullopt;
+    const Value& value = leaves[*at];
+    if (reading.property == Property::kValue) {
+      if (value.is_int() && value.to_sym_int().maybe_plain())
+        return static_cast<double>(*value.to_sym_int().maybe_plain());
+      return value.kind() == Value::Kind::kDouble ? std::optional<double>(value.to_double()) : std::nullopt;
+    }
+    if (!value.is_tensor()) return std::nullopt;
+    const TensorImpl& tensor = *value.tensor_impl();
+    SymInt number = tensor.storage_offset();
+    if (reading.property != Property::kOffset) {
+      if (reading.dim < 0 || reading.dim >= tensor.dim()) return std::nullopt;
+      const auto dim = static_cast<size_t>(reading.dim);
+      number = reading.property == Property::kSize ? tensor.sizes()[dim] : tensor.strides()[dim];
+    }
+    const std::optional<int64_t> plain = number.maybe_plain();
+    return plain ? std::optional<double>(static_cast<double>(*plain)) : std::nullopt;
+  };
+  if (guard.holds(read).value_or(true)) return;
+  auto name = [&](const GuardExpr::Reading& reading) {
+    const std::optional<size_t> at = leaf_of(reading);
+    std::string text = at ? leaves_[*at].name : reading.root;
+    if (reading.property == Property::kSize) text += fmt::format(".size()[{}]", reading.dim);
+    if (reading.property == Property::kStride) text += fmt::format(".stride()[{}]", reading.dim);
+    if (reading.property == Property::kOffset) text += ".storage_offset()";
+    return text;
+  };
+  throw AssertionError("Guard failed: " + guard.to_string(name));
+}
+
+}  // namespace weft
