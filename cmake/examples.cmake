@@ -9,6 +9,11 @@ if(demo_sources)
   target_link_libraries(weft-demo PRIVATE weft-digits)
 endif()
 
+add_executable(weft-demo-exported ${PROJECT_SOURCE_DIR}/examples/exported_digits.cc)
+target_link_libraries(weft-demo-exported PRIVATE weft-digits)
+# It runs `weft` too.
+add_dependencies(weft-demo-exported weft-tool)
+
 # Programs of one page; each is run by a test, too.
 foreach(example capture_mlp per_sample_gradients custom_pass)
   add_executable(example-${example} ${PROJECT_SOURCE_DIR}/examples/${example}.cc)

@@ -7,6 +7,7 @@ set(WEFT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 # The headers are C++20, whatever a user's compiler takes for its default.
 target_compile_features(weft PUBLIC cxx_std_20)
 install(TARGETS weft EXPORT weft-targets)
+install(TARGETS weft-tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/weft DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${WEFT_GENERATED}/weft/core/tensor_methods.inc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/core)
 install(FILES ${WEFT_GENERATED}/weft/ops/functions.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/ops)

@@ -6,6 +6,7 @@ pkg_check_modules(SLEEF REQUIRED IMPORTED_TARGET sleef)
 pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
 find_package(dnnl REQUIRED)
 # Only its declarations: the library is opened when source lines are asked for.
+find_package(ZLIB REQUIRED)
 find_path(LIBDW_INCLUDE_DIR elfutils/libdwfl.h REQUIRED)
 
 set(WEFT_SRC ${PROJECT_SOURCE_DIR}/src)
@@ -51,7 +52,7 @@ list(FILTER WEFT_BASE_SOURCES INCLUDE REGEX "/src/(base|sym)/")
 list(REMOVE_ITEM WEFT_SOURCES ${WEFT_BASE_SOURCES})
 # Folders that nearly all include what a graph module is.
 set(WEFT_GRAPH_SOURCES ${WEFT_SOURCES})
-list(FILTER WEFT_GRAPH_SOURCES INCLUDE REGEX "/src/(graph|passes|capture|aot|io)/")
+list(FILTER WEFT_GRAPH_SOURCES INCLUDE REGEX "/src/(graph|passes|capture|aot|export|io)/")
 list(REMOVE_ITEM WEFT_SOURCES ${WEFT_GRAPH_SOURCES})
 
 add_library(weft-base OBJECT ${WEFT_BASE_SOURCES})
@@ -71,7 +72,7 @@ endif()
 # Code that runs once a call, around kernels, graphs and files: inlining is what it gains from, and the other passes of
 # -O2 take a quarter of the time that it takes to compile.
 set(WEFT_GLUE ${WEFT_SOURCES} ${WEFT_GRAPH_SOURCES})
-list(FILTER WEFT_GLUE INCLUDE REGEX "/src/(ops/families|graph/text|graph/script|capture|aot|func|io|models|nn|passes)/")
+list(FILTER WEFT_GLUE INCLUDE REGEX "/src/(ops/families|ops/decompositions|graph/text|graph/script|capture|aot|export|func|io|models|nn|passes)/")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Passes for loops over numbers, of which there are none in these folders; they take a tenth of the time.
   foreach(target weft-base weft-graphs)
@@ -113,4 +114,5 @@ target_include_directories(weft-graphs PRIVATE ${PROJECT_SOURCE_DIR}/include ${W
 foreach(part weft-base weft-graphs)
   target_link_libraries(${part} PRIVATE fmt::fmt Threads::Threads)
 endforeach()
-target_link_libraries(weft PUBLIC fmt::fmt Threads::Threads PRIVATE PkgConfig::SLEEF PkgConfig::OPENBLAS DNNL::dnnl ${CMAKE_DL_LIBS})
+target_link_libraries(weft-graphs PRIVATE ZLIB::ZLIB)
+target_link_libraries(weft PUBLIC fmt::fmt Threads::Threads PRIVATE ZLIB::ZLIB PkgConfig::SLEEF PkgConfig::OPENBLAS DNNL::dnnl ${CMAKE_DL_LIBS})

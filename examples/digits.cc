@@ -1,5 +1,5 @@
-// Trains a small convolutional network on handwritten digits and says how well it reads ones it has not seen;
-// then captures it with its backward pass as one graph, and draws that.
+// Trains a small convolutional network on handwritten digits and says how well it reads ones it has not seen.
+// A training step, with its backward pass and the optimizer's update, is one graph, compiled before it runs.
 //
 //   weft-demo [DATA_FILE] [--epochs N] [--seed S]
 
@@ -11,16 +11,20 @@
 #include <fstream>
 #include <iostream>
 #include <numeric>
+#include <sstream>
 #include <string>
 
 #include "digits_data.h"
-#include "weft/graph/picture.h"
 #include "weft/weft.h"
 
 using namespace weft;
 using namespace weft::examples;
 
 namespace {
+
+// An activation that is worth computing twice: its gradient needs both factors, and the second follows from
+// the first.
+Tensor swish(const Tensor& x) { return x * sigmoid(x); }
 
 struct DigitNet : nn::Module {
   nn::Conv2d conv1 = child("conv1", nn::Conv2d(1, 16, 3, {.padding = 1}));
@@ -32,8 +36,8 @@ struct DigitNet : nn::Module {
   nn::Linear head = child("head", nn::Linear(32 * 2 * 2, 10));
 
   Tensor forward(Tensor x) {
-    x = pool(relu(norm1(conv1(x))));
-    x = pool(relu(norm2(conv2(x))));
+    x = pool(swish(norm1(conv1(x))));
+    x = pool(swish(norm2(conv2(x))));
     return head(drop(flatten(x, 1)));
   }
   WEFT_ARGS(x)
@@ -95,25 +99,35 @@ void show_progress(int epoch, int epochs, int64_t step, int64_t steps, double lo
   std::fflush(stdout);
 }
 
-// The network, its loss and the gradients of all parameters as one graph; its picture goes to a file.
-void show_graph(DigitNet& net, const Tensor& x, const Tensor& y) {
-  auto forward_and_backward = [&](const Tensor& images, const Tensor& classes) {
-    Tensor loss = cross_entropy_loss(net(images), classes);
-    return autograd::grad({loss}, net.parameters());
-  };
-  auto start = std::chrono::steady_clock::now();
-  GraphModule graph = make_graph(
-      forward_and_backward,
-      {.mode = CaptureMode::kFake, .allow_real_inputs = true, .arg_names = "images, classes"})(x, y);
-  double milliseconds = 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const char* file = "build/digits_graph.svg";
-  std::ofstream(file) << svg(graph.graph());
-  std::printf("\nforward and backward as one graph: %zu nodes, captured in %.1f ms, drawn in %s\n",
-              graph.graph().size(), milliseconds, file);
-  std::string code = graph.code();
-  size_t end = code.find("def");
-  for (int line = 0; line < 6 && end != std::string::npos; ++line) end = code.find('\n', end + 1);
-  std::printf("%s\n    ...\n", code.substr(code.find("def"), end - code.find("def")).c_str());
+std::string kilobytes(int64_t bytes) { return std::to_string((bytes + 512) / 1024) + " kB"; }
+
+// What the step's backward takes from its forward, and what it computes again instead.
+void show_step(const TrainStep& step, double milliseconds) {
+  const aot::SavedReport saved = step.saved();
+  std::printf("one training step as one graph: %zu nodes with backward and update, compiled in %.1f ms\n",
+              step.graph().graph().size(), milliseconds);
+  std::printf("  saved by the forward for the backward: %s for 64 images\n   ",
+              kilobytes(saved.total_bytes).c_str());
+  for (const aot::SavedReport::Entry& entry : saved.saved)
+    if (entry.bytes >= 1024) std::printf(" %s (%s)", entry.name.c_str(), kilobytes(entry.bytes).c_str());
+  std::printf("\n  computed again by the backward:\n   %s", saved.recomputed.empty() ? " nothing" : "");
+  for (const std::string& name : saved.recomputed) std::printf(" %s", name.c_str());
+  const char* file = "build/digits_step.svg";
+  std::ofstream(file) << svg(step.partition());
+  std::printf("\n  drawn in %s\n\n", file);
+}
+
+// The first lines of the graph and the last ones, which update the parameters.
+void show_code(const TrainStep& step) {
+  std::istringstream code(step.graph().code());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(code, line);)
+    if (line.find(" = torch.") != std::string::npos) lines.push_back(line.substr(0, line.find(';')));
+  std::printf("\nthe step begins and ends like this:\n");
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (i == 4) std::printf("    ...\n");
+    if (i < 4 || i + 4 >= lines.size()) std::printf("%s\n", lines[i].c_str());
+  }
 }
 
 int run(const Options& options) {
@@ -134,7 +148,18 @@ int run(const Options& options) {
   std::vector<int64_t> order(static_cast<size_t>(split.train.size()));
   std::iota(order.begin(), order.end(), 0);
   Generator shuffler(options.seed);
+  // The last batch of an epoch is smaller: sizes are symbols.
+  TrainStep train_step = aot_train_step(
+      net, [](const Tensor& scores, const Tensor& classes) { return cross_entropy_loss(scores, classes); },
+      optimizer, {.partitioner = aot::min_cut_partitioner(), .dynamic = true});
   auto start = std::chrono::steady_clock::now();
+  auto milliseconds = [&start] {
+    return 1e3 * std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  auto [first_x, first_y] = batch(x, y, {order.begin(), order.begin() + batch_size});
+  train_step.compile_for({first_x, first_y});
+  show_step(train_step, milliseconds());
+  start = std::chrono::steady_clock::now();
   for (int epoch = 1; epoch <= options.epochs; ++epoch) {
     RandomStream stream = shuffler.reserve(order.size());
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[stream.integer_below(i - 1, i)]);
@@ -144,28 +169,23 @@ int run(const Options& options) {
       auto first = order.begin() + step * batch_size,
            last = order.begin() + std::min<int64_t>((step + 1) * batch_size, split.train.size());
       auto [bx, by] = batch(x, y, {first, last});
-      Tensor loss = cross_entropy_loss(net(bx), by);
-      optimizer.zero_grad();
-      loss.backward();
-      optimizer.step();
-      total += loss.item().to_double();
+      total += train_step(bx, by).item().to_double();
       show_progress(epoch, options.epochs, step + 1, steps, total / static_cast<double>(step + 1));
     }
     std::printf("%sepoch %2d/%d  loss %.4f  test accuracy %.2f %%\n", isatty(STDOUT_FILENO) ? "\r\033[K" : "",
                 epoch, options.epochs, total / static_cast<double>(steps),
                 100 * accuracy(net, test_x, test_y));
   }
-  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  double seconds = milliseconds() / 1e3;
   double reached = accuracy(net, test_x, test_y);
   std::printf("\n%.2f %% of %lld unseen digits read right, after %.1f s of training\n", 100 * reached,
               static_cast<long long>(split.test.size()), seconds);
-  auto [few_x, few_y] = batch(x, y, {0, 1, 2, 3, 4, 5, 6, 7});
-  show_graph(net, few_x, few_y);
+  show_code(train_step);
   std::printf(
       "\nTry next:\n  ./demo --epochs 20       train longer\n  examples/digits.cc        the program you "
-      "just ran\n  examples/custom_pass.cc   change a graph by a pattern\n  docs/capture.md           "
-      "programs "
-      "become graphs\n  docs/architecture.md      how a call travels through weft\n  ./test                  "
+      "just ran\n  examples/custom_pass.cc   change a graph by a pattern\n  docs/aot.md               "
+      "gradients ahead of time\n  docs/capture.md           programs become graphs\n  docs/architecture.md   "
+      "   how a call travels through weft\n  ./test                  "
       "  "
       "the tests\n");
   return reached >= 0.97 ? 0 : 1;

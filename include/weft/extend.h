@@ -29,6 +29,7 @@
 #include "weft/ops/overloads.h"
 
 // watching calls: modes, recorders, layers, tensors of your own, tensors without data
+#include "weft/autograd/anomaly.h"
 #include "weft/autograd/data.h"
 #include "weft/autograd/grad_node.h"
 #include "weft/core/printable_box.h"
@@ -45,6 +46,7 @@
 #include "weft/ops/fake.h"
 #include "weft/ops/fake_converter.h"
 #include "weft/ops/nested.h"
+#include "weft/ops/sparse.h"
 
 // sizes as expressions
 #include "weft/sym/expr.h"
@@ -63,11 +65,15 @@
 #include "weft/nn/spatial.h"
 #include "weft/nn/update_rules.h"
 
+// models that come with weft, each by its own header
+#include "weft/models/gpt2.h"
+#include "weft/models/resnet.h"
+
 // graphs: reading, changing, running and writing them
-#include "weft/graph/graph_module.h"
 #include "weft/graph/annotation.h"
 #include "weft/graph/compare.h"
 #include "weft/graph/graph.h"
+#include "weft/graph/graph_module.h"
 #include "weft/graph/interpreter.h"
 #include "weft/graph/manipulation.h"
 #include "weft/graph/missing_operators.h"
@@ -77,7 +83,10 @@
 #include "weft/graph/picture.h"
 #include "weft/graph/script_view.h"
 #include "weft/graph/text.h"
+#include "weft/io/compile_cache_folder.h"
 #include "weft/io/folder.h"
+#include "weft/io/graph_file.h"
+#include "weft/io/numpy.h"
 #include "weft/passes/inline_calls.h"
 #include "weft/passes/insert_runtime_assertions.h"
 #include "weft/passes/merge_nodes.h"
@@ -89,7 +98,6 @@
 #include "weft/capture/compilation_unit.h"
 #include "weft/capture/compiled_function.h"
 #include "weft/capture/fork.h"
-#include "weft/capture/functional_capture.h"
 #include "weft/capture/inlining.h"
 #include "weft/capture/optimized.h"
 #include "weft/capture/trace_graph.h"
@@ -97,9 +105,14 @@
 #include "weft/capture/traced.h"
 #include "weft/capture/var.h"
 
+// exported programs
+#include "weft/export/exported_program.h"
+
 // ahead-of-time autograd: back ends and partitioners
+#include "weft/aot/compile_cache.h"
 #include "weft/aot/compiler.h"
 #include "weft/aot/description.h"
+#include "weft/aot/export_module.h"
 #include "weft/aot/partition.h"
 
 // below tensors: memory, devices, numbers, messages

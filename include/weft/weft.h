@@ -21,7 +21,6 @@
 // gradients
 #include "weft/autograd/autograd.h"
 #include "weft/autograd/function.h"
-#include "weft/autograd/anomaly.h"
 #include "weft/ops/autocast.h"
 
 // modules and their training
@@ -31,7 +30,6 @@
 #include "weft/nn/optim.h"
 #include "weft/nn/lr_scheduler.h"
 #include "weft/nn/clip_grad.h"
-#include "weft/models/resnet.h"
 #include "weft/io/safetensors.h"
 
 // function transforms
@@ -44,5 +42,7 @@
 #include "weft/capture/symbolic_trace.h"
 #include "weft/capture/trace.h"
 #include "weft/aot/aot_function.h"
-#include "weft/io/graph_file.h"
+#include "weft/aot/compile.h"
+#include "weft/aot/train_step.h"
+#include "weft/io/pt2.h"
 // clang-format on
