@@ -15,7 +15,8 @@ set(WEFT_GENERATED ${PROJECT_BINARY_DIR}/generated)
 # weft-opgen reads the schemas in the operator files and writes the typed API.
 add_executable(weft-opgen ${PROJECT_SOURCE_DIR}/tools/opgen/opgen.cc ${WEFT_SRC}/dispatch/schema.cc
                ${WEFT_SRC}/dispatch/schema_parser.cc ${WEFT_SRC}/base/error.cc ${WEFT_SRC}/base/stack_trace.cc
-               ${WEFT_SRC}/base/symboliser.cc ${WEFT_SRC}/base/debug_info.cc)
+               ${WEFT_SRC}/base/symboliser.cc ${WEFT_SRC}/base/debug_info.cc
+               ${WEFT_SRC}/base/source_file.cc)
 target_include_directories(weft-opgen PRIVATE ${PROJECT_SOURCE_DIR}/include ${WEFT_SRC} ${LIBDW_INCLUDE_DIR})
 # It runs once, for a fraction of the time that optimising it would take.
 target_compile_options(weft-opgen PRIVATE $<$<CONFIG:Release>:-O0>)

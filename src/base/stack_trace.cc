@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
-#include <fstream>
-
 #include "base/call_records.h"
+#include "base/source_file.h"
 #include "base/symboliser.h"
 
 namespace weft {
@@ -53,8 +52,7 @@ std::string SourceFrame::to_string() const {
 
 std::string SourceFrame::code() const {
   if (line == 0) return {};
-  std::ifstream source(file);
-  if (!source && !folder.empty()) source.open(folder + "/" + file);
+  std::ifstream source = detail::open_source(file, folder);
   std::string text;
   for (uint32_t at = 0; at < line; ++at)
     if (!std::getline(source, text)) return {};

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/debug_info.h"
@@ -119,6 +121,29 @@ TEST(SourceFrame, SaysWhatIsKnown) {
   EXPECT_EQ(frame.to_string(), "a.cc:3 in f(int)");
   const SourceFrame here = std::source_location::current();
   EXPECT_EQ(here.place(), __FILE__ ":" + std::to_string(__LINE__ - 1));
+}
+
+TEST(SourceFrame, ReadsTheLine) {
+  SourceFrame here = std::source_location::current();
+  EXPECT_EQ(here.code(), "SourceFrame here = std::source_location::current();");
+  here.line = 1'000'000;
+  EXPECT_EQ(here.code(), "");
+  here.file = "there/is/no/such.cc", here.line = 1;
+  EXPECT_EQ(here.code(), "");
+}
+
+// A compiler cache hands out what was compiled in another clone, which may be gone.
+TEST(SourceFrame, FindsASourceBelowAFolderOfTheProgram) {
+  namespace fs = std::filesystem;
+  const std::string name = "weft_sources_" + std::to_string(getpid());
+  const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path().parent_path() / name;
+  fs::create_directory(folder);
+  std::ofstream(folder / "model.cc") << "first\n  second  \n";
+  SourceFrame frame;
+  frame.file = "../../../" + name + "/model.cc", frame.folder = "/there/is/no/such", frame.line = 2;
+  EXPECT_EQ(frame.code(), "second");
+  fs::remove_all(folder);
+  EXPECT_EQ(frame.code(), "");
 }
 
 TEST(StackTrace, HasTheFunctionOnlyWhereThereIsNoDebugInformation) {
