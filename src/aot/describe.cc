@@ -254,6 +254,12 @@ CallDescription describe_call(const ValueFunction& f, const ValueList& inputs,
   return description;
 }
 
+void forget_aliases(CallDescription& description) {
+  description.bases.clear();
+  for (OutputOrigin& origin : description.outputs)
+    if (origin.kind != Kind::kPlain) origin.kind = Kind::kFresh;
+}
+
 // --- text ------------------------------------------------------------------------------------------------
 
 namespace {

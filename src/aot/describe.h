@@ -16,4 +16,7 @@ struct DescribeOptions {
 CallDescription describe_call(const ValueFunction& f, const ValueList& inputs,
                               const DescribeOptions& options);
 
+// Outputs become values: whoever runs an exported graph does not make views anew.
+void forget_aliases(CallDescription& description);
+
 }  // namespace weft::aot

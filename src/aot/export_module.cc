@@ -84,13 +84,6 @@ class ExportedInputs {
   std::vector<std::string> names_;
 };
 
-// Outputs of an exported graph are values: whoever runs it does not make views anew.
-void forget_aliases(CallDescription& description) {
-  description.bases.clear();
-  for (OutputOrigin& origin : description.outputs)
-    if (origin.kind != OutputOrigin::Kind::kPlain) origin.kind = OutputOrigin::Kind::kFresh;
-}
-
 // --- the loss --------------------------------------------------------------------------------------------
 
 // The graph output that gradients are of.

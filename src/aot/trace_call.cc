@@ -30,7 +30,8 @@ class CallTracer {
                  .allow_real_inputs = true},
         recorder_(options_, nullptr),
         position_(options.pre_dispatch ? func::FunctionalPosition::kUpper : func::FunctionalPosition::kLower),
-        loss_(options.loss) {
+        loss_(options.loss),
+        input_names_(options.input_names) {
     recorder_.note_size_values();
   }
 
@@ -144,7 +145,10 @@ class CallTracer {
       mark_written(*node);
   }
 
-  std::string next_name(std::string_view name) { return fmt::format(fmt::runtime(name), next_++); }
+  std::string next_name(std::string_view name) {
+    if (!input_names_.empty()) return input_names_.at(static_cast<size_t>(next_++));
+    return fmt::format(fmt::runtime(name), next_++);
+  }
 
   void add_tangents() {
     next_ = 1;
@@ -335,6 +339,7 @@ class CallTracer {
   GraphRecorder recorder_;
   func::FunctionalPosition position_;
   std::optional<size_t> loss_;
+  const std::vector<std::string>& input_names_;
   ValueList placeholders_;               // what the recorder knows the inputs by
   ValueList given_;                      // functional, one for each input: what gradients are asked for
   ValueList seen_;                       // what the program is given

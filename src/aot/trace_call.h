@@ -14,6 +14,8 @@ struct TraceOptions {
   // Of a joint graph for export: gradients are those of this graph output, and begin with ones. Placeholders
   // arg0_1, arg1_1, ...; the output is a tuple, with gradients for what requires one only.
   std::optional<size_t> loss = std::nullopt;
+  // Of an inference without extensions: how placeholders are called instead.
+  std::vector<std::string> input_names = {};
 };
 
 // The call as one functional graph, over the tensors that the extensions among its inputs and outputs are

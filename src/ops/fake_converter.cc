@@ -87,8 +87,10 @@ FakeConverter::Geometry FakeConverter::geometry_of(const Tensor& real, const Fak
   bool any_symbol = false;
   for (size_t d = 0; d < geometry.sizes.size(); ++d) {
     const DimRule rule = d < request.dims.size() ? request.dims[d] : DimRule{};
-    geometry.sizes[d] = env_->create_symbol(
-        from.sizes()[d].plain(), request.source.size(static_cast<int64_t>(d)), rule.policy, rule.range);
+    geometry.sizes[d] = rule.size ? *rule.size
+                                  : env_->create_symbol(from.sizes()[d].plain(),
+                                                        request.source.size(static_cast<int64_t>(d)),
+                                                        rule.policy, rule.range);
     any_symbol |= rule.policy != sym::DimPolicy::kStatic;
   }
   if (!any_symbol) return geometry;

@@ -153,19 +153,33 @@ SymFloat ShapeEnv::create_float_symbol(double hint, Source source) {
       add_symbol({.type = Type::kFloat, .hint = hint, .sources = {std::move(source)}}));
 }
 
+// A new symbol, or the next of those that are to be used again.
+const Expr* ShapeEnv::unbacked(Symbol symbol) {
+  symbol.backing = Backing::kUnbacked;
+  if (reused_.empty()) return add_symbol(std::move(symbol));
+  const Expr* known = reused_.front();
+  reused_.erase(reused_.begin());
+  if (known->type() == symbol.type && symbol_of(known)) return known;
+  reused_.clear();
+  return add_symbol(std::move(symbol));
+}
+
 SymInt ShapeEnv::create_unbacked_int(Source source, ValueRange range) {
-  return SymInt::from_expr(
-      add_symbol({.backing = Backing::kUnbacked, .declared = range, .sources = {std::move(source)}}));
+  return SymInt::from_expr(unbacked({.declared = range, .sources = {std::move(source)}}));
 }
 
 SymFloat ShapeEnv::create_unbacked_float(Source source) {
-  return SymFloat::from_expr(
-      add_symbol({.type = Type::kFloat, .backing = Backing::kUnbacked, .sources = {std::move(source)}}));
+  return SymFloat::from_expr(unbacked({.type = Type::kFloat, .sources = {std::move(source)}}));
 }
 
 SymBool ShapeEnv::create_unbacked_bool(Source source) {
-  return SymBool::from_expr(
-      add_symbol({.type = Type::kBool, .backing = Backing::kUnbacked, .sources = {std::move(source)}}));
+  return SymBool::from_expr(unbacked({.type = Type::kBool, .sources = {std::move(source)}}));
+}
+
+void ShapeEnv::add_source(const Expr* symbol, Source source) {
+  std::vector<Source>& sources = mutable_symbol(symbol, "add_source").sources;
+  if (sources.size() == 1 && sources[0].is_empty()) sources.clear();
+  sources.push_back(std::move(source));
 }
 
 const Symbol* ShapeEnv::find_symbol(std::string_view name) const {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/capture/make_graph.h"
 #include "weft/graph/graph_module.h"
 #include "weft/sym/shape_env.h"
 
@@ -128,6 +129,12 @@ class ExportedProgram {
   // is an AssertionError that says "Expected input at *args[0].shape[0] to be <= 64, but got 65", and
   // "Guard failed: x.size()[0] <= 64".
   GraphModule module() const;
+
+  // The same program in fewer kinds of operators, as a functional graph: composites are what they are made of,
+  // and operators of the table what it says. Without a table: the Core ATen operators. State and constants are
+  // shared, the signature says what the program writes.
+  ExportedProgram run_decompositions() const;
+  ExportedProgram run_decompositions(const Decompositions& table) const;
 
   // Code, signature and ranges, laid out as PyTorch prints an exported program.
   std::string to_string() const;

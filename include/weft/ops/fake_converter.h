@@ -12,6 +12,7 @@ namespace weft {
 struct DimRule {
   sym::DimPolicy policy = sym::DimPolicy::kDuck;
   std::optional<sym::ValueRange> range = std::nullopt;  // declared: the symbol is one of its own
+  std::optional<SymInt> size = std::nullopt;            // the size itself, where somebody made it already
 };
 
 // Where a tensor comes from, and what its sizes become. Without a ShapeEnv sizes stay numbers.

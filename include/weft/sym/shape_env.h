@@ -111,6 +111,11 @@ class ShapeEnv : public RefCounted {
   // The symbol as described, in its declared range: with a name that a file gives it, or a backed one without
   // a hint, of which a question that only the hint could answer is an error. No name is given twice.
   const sym::Expr* add_symbol(sym::Symbol symbol);
+  // One more place that the symbol is read at.
+  void add_source(const sym::Expr* symbol, sym::Source source);
+  // The unbacked values that are asked for next are these, as long as their types agree: a graph that is run
+  // again computes what it computed. An earlier list is forgotten.
+  void reuse_unbacked(std::vector<const sym::Expr*> symbols) { reused_ = std::move(symbols); }
 
   // In the order of their creation. A Symbol stays where it is until it is rolled back.
   const std::deque<sym::Symbol>& symbols() const { return symbols_; }
@@ -191,6 +196,7 @@ class ShapeEnv : public RefCounted {
   std::optional<SymInt> shared_or_constant(int64_t hint, const sym::Source& source, bool is_size);
   sym::Symbol& mutable_symbol(const sym::Expr* symbol, const char* what);
   std::string next_name(const sym::Symbol& symbol);
+  const sym::Expr* unbacked(sym::Symbol symbol);
   void record(const sym::Expr* condition, std::string_view message, const sym::Location& where);
   // One step of simplification (simplify.cc).
   const sym::Expr* apply_known(const sym::Expr* expr);
@@ -210,6 +216,7 @@ class ShapeEnv : public RefCounted {
   Options options_;
   bool frozen_ = false;
   std::function<bool(const sym::Expr*)> is_deferred_;
+  std::vector<const sym::Expr*> reused_;
   std::deque<sym::Symbol> symbols_;
   std::map<std::string, const sym::Expr*, std::less<>> names_;
   std::map<std::string, int64_t, std::less<>> name_counts_;

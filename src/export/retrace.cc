@@ -1,0 +1,191 @@
+#include "export/retrace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "aot/describe.h"
+#include "aot/layer_scopes.h"
+#include "aot/trace_call.h"
+#include "export/lift_constants.h"
+#include "weft/aot/aot_function.h"
+#include "weft/autograd/autograd.h"
+#include "weft/base/error.h"
+#include "weft/graph/interpreter.h"
+#include "weft/ops/fake.h"
+#include "weft/passes/insert_runtime_assertions.h"
+
+namespace weft {
+namespace {
+
+void for_each_expr(const Value& value, FunctionRef<void(const sym::Expr*)> f) {
+  if (value.is_tensor()) {
+    if (!value.tensor_ref().defined() || !value.tensor_ref().is_symbolic()) return;
+    for (const SymInt& size : value.tensor_ref().impl()->sizes())
+      if (size.is_symbolic()) f(size.expr());
+  } else if (value.kind() == Value::Kind::kSymInt) {
+    if (SymInt number = value.to_sym_int(); number.is_symbolic()) f(number.expr());
+  } else if (value.kind() == Value::Kind::kSymFloat) {
+    if (SymFloat number = value.to_sym_float(); number.is_symbolic()) f(number.expr());
+  } else if (value.kind() == Value::Kind::kSymBool) {
+    if (SymBool number = value.to_sym_bool(); number.is_symbolic()) f(number.expr());
+  } else if (value.is_sequence()) {
+    for (const Value& element : value.elements()) for_each_expr(element, f);
+  }
+}
+
+// Runs the program's graph; values that come from data are the symbols that its nodes note.
+class Rerun : public Interpreter {
+ public:
+  Rerun(GraphModule module, ShapeEnv& env) : Interpreter(std::move(module)), env_(env) {}
+
+  Value run_node(Node& node) override {
+    const NodeMeta* noted = node.meta_or_null();
+    std::vector<const sym::Expr*> fresh;
+    if (noted && node.kind() != NodeKind::kOutput)
+      for_each_expr(noted->value, [&](const sym::Expr* expr) {
+        for (const sym::Symbol* symbol : env_.free_symbols(expr))
+          if (seen_.insert(symbol->expr).second && symbol->backing == sym::Backing::kUnbacked)
+            fresh.push_back(symbol->expr);
+      });
+    env_.reuse_unbacked(std::move(fresh));
+    Value result = Interpreter::run_node(node);
+    env_.reuse_unbacked({});
+    return result;
+  }
+
+ private:
+  ShapeEnv& env_;
+  std::unordered_set<const sym::Expr*> seen_;
+};
+
+class Retrace {
+ public:
+  Retrace(const ExportedProgram& program, const RetraceOptions& options)
+      : program_(program),
+        options_(options),
+        env_(program.shape_env() ? program.shape_env() : ShapeEnv::create({.duck_shape = false})) {}
+
+  ExportedProgram run() {
+    aot::CompileScope scope;
+    std::optional<GradModeScope> recording;
+    if (!options_.pre_dispatch) recording.emplace(false);
+    const FakeMode fake(FakeOptions{.shape_env = env_, .allow_real_inputs = true});
+    // A question that only decompositions ask was answered by the example: whether it holds is checked when the
+    // program runs.
+    env_->defer_guards([](const sym::Expr*) { return true; });
+    const ValueList inputs = fresh_inputs(fake);
+    auto f = [this](Args given) { return Rerun(program_.graph_module(), *env_).run(given); };
+    aot::CallDescription description = aot::describe_call(f, inputs, {});
+    check(description);
+    aot::forget_aliases(description);
+    for (const Node* placeholder : program_.graph().placeholders()) names_.push_back(placeholder->name());
+    aot::TraceOptions trace{.decompositions = options_.decompositions, .pre_dispatch = options_.pre_dispatch};
+    trace.input_names = names_;
+    aot::TracedCall traced = aot::trace_inference(f, inputs, description, trace);
+    env_->defer_guards(nullptr);
+    return finish(std::move(traced.module), description);
+  }
+
+ private:
+  // Tensors like those that the graph's placeholders note, each of its own.
+  ValueList fresh_inputs(const FakeMode& fake) const {
+    ValueList inputs;
+    const std::vector<Node*> placeholders = program_.graph().placeholders();
+    for (size_t i = 0; i < placeholders.size(); ++i) {
+      const InputSpec& spec = program_.inputs()[i];
+      using Kind = InputSpec::Kind;
+      if (spec.kind == Kind::kConstantInput) {
+        inputs.push_back(spec.constant);
+        continue;
+      }
+      if (spec.kind == Kind::kToken || spec.kind == Kind::kCustomObject)
+        unsupported("run_decompositions: '{}' is {} '{}', and such inputs are not decomposed",
+                    placeholders[i]->name(), kind_name(spec.kind), spec.target);
+      if (spec.kind != Kind::kUserInput) {
+        const Tensor& tensor = program_.tensor(spec.target);
+        inputs.emplace_back(fake.fake_of(tensor, FakeRequest::fixed(tensor.dim()).without_base()));
+        continue;
+      }
+      const NodeMeta* noted = placeholders[i]->meta_or_null();
+      require(noted != nullptr && !noted->value.is_none(),
+              "run_decompositions: nothing is noted of the input '{}'; a program's placeholders note what they "
+              "take",
+              placeholders[i]->name());
+      Value input = noted->value;
+      if (input.is_tensor()) {
+        Tensor own = shape_only(input.tensor_ref());
+        if (input.tensor_ref().requires_grad()) own.set_requires_grad();
+        input = own;
+      }
+      inputs.push_back(std::move(input));
+    }
+    return inputs;
+  }
+
+  void check(const aot::CallDescription& description) const {
+    for (size_t i = 0; i < description.inputs.size(); ++i)
+      require(!description.inputs[i].changes_metadata && !description.inputs[i].resizes_storage,
+              "the program changes sizes, strides or memory of its input '{}', and a functional graph gives "
+              "values only; let it change a clone",
+              program_.graph().placeholders()[i]->name());
+  }
+
+  ExportedProgram finish(GraphModule module, const aot::CallDescription& description) {
+    ExportedProgram::Parts parts = program_.parts();
+    ConstantLifter lifter({}, parts.constants);
+    const size_t num_state = static_cast<size_t>(
+        std::ranges::find_if(parts.inputs, is_users) - parts.inputs.begin());
+    // Lifted ones stand behind the state; the names of written inputs were noted before.
+    const std::vector<InputSpec> lifted = lifter.lift(module, num_state);
+    parts.constants.insert(parts.constants.end(), lifter.literals().begin(), lifter.literals().end());
+    std::vector<OutputSpec> outputs;
+    for (const size_t input : description.written_back) outputs.push_back(written(input));
+    outputs.insert(outputs.end(), parts.outputs.begin(), parts.outputs.end());
+    parts.outputs = std::move(outputs);
+    parts.inputs.insert(parts.inputs.begin() + static_cast<ptrdiff_t>(num_state), lifted.begin(), lifted.end());
+    insert_runtime_assertions(module, *env_);
+    parts.graph_module = std::move(module);
+    if (!env_->symbols().empty()) parts.shape_env = env_;
+    parts.is_training_dialect = false;
+    return ExportedProgram::make(std::move(parts));
+  }
+  static bool is_users(const InputSpec& spec) {
+    return spec.kind == InputSpec::Kind::kUserInput || spec.kind == InputSpec::Kind::kConstantInput;
+  }
+
+  OutputSpec written(size_t input) const {
+    const InputSpec& spec = program_.inputs()[input];
+    switch (spec.kind) {
+      case InputSpec::Kind::kParameter:
+        return {OutputSpec::Kind::kParameterMutation, spec.target};
+      case InputSpec::Kind::kBuffer:
+        return {OutputSpec::Kind::kBufferMutation, spec.target};
+      case InputSpec::Kind::kUserInput:
+        return {OutputSpec::Kind::kUserInputMutation, names_[input]};
+      default:
+        fail("the program writes to '{}', a constant; make it a buffer of the module", spec.target);
+    }
+  }
+
+  const ExportedProgram& program_;
+  const RetraceOptions& options_;
+  Ref<ShapeEnv> env_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+ExportedProgram retraced(const ExportedProgram& program, const RetraceOptions& options) {
+  return Retrace(program, options).run();
+}
+
+ExportedProgram ExportedProgram::run_decompositions() const {
+  return run_decompositions(aot::core_decompositions());
+}
+ExportedProgram ExportedProgram::run_decompositions(const Decompositions& table) const {
+  return retraced(*this, {.decompositions = table});
+}
+
+}  // namespace weft

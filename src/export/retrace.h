@@ -1,0 +1,18 @@
+#pragma once
+
+#include "weft/capture/make_graph.h"
+#include "weft/export/exported_program.h"
+
+namespace weft {
+
+struct RetraceOptions {
+  Decompositions decompositions = {};
+  // Keeps composites that neither write nor alias, and switches of the grad mode.
+  bool pre_dispatch = false;
+};
+
+// The program as a functional one: what its graph writes are outputs. Its operators are run again on tensors
+// without data; names, notes and the signature stay.
+ExportedProgram retraced(const ExportedProgram& program, const RetraceOptions& options);
+
+}  // namespace weft

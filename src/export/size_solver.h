@@ -1,0 +1,76 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weft/sym/shape_env.h"
+
+namespace weft {
+
+// Whether declarations of sizes can say it: a relation that tells a size from others, a bound of one size, a
+// remainder of one size. Anything else is complex.
+bool is_expressible(const sym::Expr* condition);
+
+// What conditions on sizes leave of them. It works on a copy of the symbols, with what is declared of them:
+// what an environment learnt from a condition says nothing about whether it was declared.
+//
+// The answer is sufficient: sizes that it allows fulfil every condition. Where a condition is too complex for
+// declarations, sizes are set to those of the example.
+class SizeSolver {
+ public:
+  // The conditions that changed a size.
+  struct Cause {
+    size_t condition;
+    bool is_forced;  // set to the example, since the condition is too complex
+  };
+  // s = modulus * t + remainder, for a t of its own.
+  struct Congruence {
+    int64_t modulus, remainder;
+  };
+  struct Size {
+    const sym::Expr* symbol;  // of the environment that is asked about
+    std::optional<int64_t> constant;
+    // Of a size that follows from another: scale * other + offset.
+    const sym::Expr* other = nullptr;
+    int64_t scale = 1, offset = 0;
+    // A relation of more than one other size.
+    std::string relation;
+    std::optional<Congruence> congruence;
+    sym::ValueRange range, declared;
+    std::vector<Cause> causes;
+    bool is_changed() const { return !causes.empty(); }
+    bool is_forced() const;
+  };
+
+  // The symbols that the conditions are about; others are as good as constants.
+  SizeSolver(ShapeEnv& env, std::vector<const sym::Expr*> symbols,
+             std::vector<const sym::Expr*> conditions);
+  // In the order of the symbols.
+  std::vector<Size> solve();
+
+ private:
+  const sym::Expr* copied(const sym::Expr* expr);
+  bool pass();
+  bool settle(size_t condition, const sym::Expr* expr);
+  bool settle_equality(size_t condition, const sym::Expr* expr);
+  bool settle_congruence(size_t condition, const sym::Expr* expr);
+  bool settle_bounds(size_t condition, const sym::Expr* expr);
+  bool settle_at_hints(size_t condition, const sym::Expr* expr);
+  bool force(size_t condition, const sym::Expr* expr);
+  bool learn(size_t condition, const sym::Expr* expr, bool is_forced = false);
+  bool holds(const sym::Expr* expr, int64_t value, const sym::Expr* symbol) const;
+  int64_t example(const sym::Expr* symbol) const;
+  std::vector<const sym::Expr*> symbols_in(const sym::Expr* expr) const;
+
+  ShapeEnv& env_;
+  std::vector<const sym::Expr*> symbols_;
+  Ref<ShapeEnv> own_;
+  std::vector<const sym::Expr*> own_symbols_;
+  std::vector<const sym::Expr*> conditions_;  // copies
+  std::map<const sym::Expr*, Congruence> congruences_;
+  std::map<const sym::Expr*, std::vector<Cause>> causes_;  // by own symbol
+};
+
+}  // namespace weft
