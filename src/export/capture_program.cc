@@ -22,30 +22,40 @@
 namespace weft {
 namespace {
 
+// How forward calls its arguments; of a graph, how its call or its placeholders do.
+std::vector<std::string> declared_names(const Ref<Callable>& forward) {
+  std::vector<std::string> names;
+  if (const std::optional<GraphModule> graph = graph_module_in(Value(Ref<ValueObject>(forward)))) {
+    if (graph->call_spec()) return graph->call_spec()->argument_names;
+    for (const Node* placeholder : graph->graph().placeholders()) names.push_back(placeholder->name());
+  } else if (const ArgumentNames* declared = forward->argument_names()) {
+    for (const ArgumentNames::Entry& entry : declared->entries()) names.push_back(entry.name);
+  }
+  return names;
+}
+
 // The arguments of the call in one order: those by position, then those by name as forward declares them.
 struct BoundCall {
   std::vector<std::string> names;
   ValueList values;
   size_t num_positional = 0;
 
-  BoundCall(const ArgumentNames* declared, const ValueList& args, const Kwargs& kwargs)
+  BoundCall(const std::vector<std::string>& declared, const ValueList& args, const Kwargs& kwargs)
       : values(args), num_positional(args.size()) {
     for (size_t i = 0; i < args.size(); ++i)
-      names.push_back(declared && i < declared->entries().size() ? declared->entries()[i].name
-                                                                 : fmt::format("arg{}", i));
+      names.push_back(i < declared.size() ? declared[i] : fmt::format("arg{}", i));
     Kwargs left = kwargs;
     auto take = [&](size_t i) {
       names.push_back(left[i].first);
       values.push_back(left[i].second);
       left.erase(left.begin() + static_cast<ptrdiff_t>(i));
     };
-    if (declared)
-      for (const ArgumentNames::Entry& entry : declared->entries())
-        for (size_t i = 0; i < left.size(); ++i)
-          if (left[i].first == entry.name) {
-            take(i);
-            break;
-          }
+    for (const std::string& name : declared)
+      for (size_t i = 0; i < left.size(); ++i)
+        if (left[i].first == name) {
+          take(i);
+          break;
+        }
     while (!left.empty()) take(0);
   }
 
@@ -91,7 +101,7 @@ class Capture {
           const ExportConfig& config)
       : module_(module),
         config_(config),
-        call_(module.forward->argument_names(), args, options.kwargs),
+        call_(declared_names(module.forward), args, options.kwargs),
         leaves_(tree_leaves(Value::tuple(call_.values))),
         sources_(sources_of(call_)),
         tensors_(module.module),

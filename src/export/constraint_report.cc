@@ -225,15 +225,19 @@ class Report {
 
 void check_declared_sizes(ShapeEnv& env, const DeclaredSizes& sizes) {
   if (env.guards().empty()) return;
-  std::vector<const Expr*> symbols, conditions;
+  std::vector<SizeSolver::Unknown> unknowns;
+  std::vector<const Expr*> conditions;
   std::vector<const sym::Guard*> guards;
-  for (const sym::Symbol& symbol : env.symbols())
-    if (sizes.root_of(symbol.expr) || sizes.hinted(symbol.expr)) symbols.push_back(symbol.expr);
+  for (const sym::Symbol& symbol : env.symbols()) {
+    if (const DeclaredSizes::Root* root = sizes.root_of(symbol.expr))
+      unknowns.push_back({symbol.expr, {symbol.declared.lo, std::max(root->dim.range().hi, symbol.declared.lo)}});
+    else if (sizes.hinted(symbol.expr)) unknowns.push_back({symbol.expr, symbol.declared});
+  }
   for (const sym::Guard& guard : env.guards()) {
     conditions.push_back(guard.condition);
     guards.push_back(&guard);
   }
-  SizeSolver solver(env, symbols, conditions);
+  SizeSolver solver(env, unknowns, conditions);
   Report(env, sizes, solver.solve(), std::move(guards)).check();
 }
 

@@ -15,11 +15,11 @@ std::string range_text(const ValueRange& range) {
   return fmt::format("[{}, {}]", range.lo, range.hi == ValueRange::kInf ? "int_oo" : std::to_string(range.hi));
 }
 
-// What a capture may take for granted. Programs for many sizes are the same from 2 on; where only smaller ones
-// are declared, these are meant.
+// What a capture may take for granted. Programs are the same for all sizes from 2 on, or else one example
+// stands for too little; that no more than one such size is declared does not make it a number.
 ValueRange captured_range(const ValueRange& declared, int64_t example) {
-  const bool is_general = example >= 2 && declared.hi > 2;
-  return {is_general ? std::max<int64_t>(declared.lo, 2) : declared.lo, declared.hi};
+  if (example < 2) return declared;
+  return {std::max<int64_t>(declared.lo, 2), std::max<int64_t>(declared.hi, 3)};
 }
 
 }  // namespace

@@ -111,6 +111,7 @@ void InputChecks::check_size(const std::string& path, const std::string& name, c
                        *actual),
            fmt::format("{} == {}", name, source->second.first));
   }
+  const bool is_told = !expr->is_symbol() && check_derived(path, name, expr, *actual, sizes);
   for (const RangeConstraint& constraint : ranges_) {
     if (constraint.expr != expr) continue;
     const auto [lo, hi] = constraint.range;
@@ -122,7 +123,53 @@ void InputChecks::check_size(const std::string& path, const std::string& name, c
              fmt::format("{} <= {}", name, hi));
   }
   if (expr->is_symbol()) sizes.symbols.emplace(expr, *actual);
-  else sizes.derived.push_back({path, name, expr, *actual});
+  else if (!is_told && !solve_derived(path, name, expr, *actual, sizes))
+    sizes.derived.push_back({path, name, expr, *actual});
+}
+
+// What `missing` makes of an expression of sizes; nothing where it has no value.
+std::optional<int64_t> InputChecks::value_of(const sym::Expr* expr, const Sizes& sizes,
+                                             const sym::Expr* missing, int64_t value) const {
+  sym::Bindings bindings = sizes.symbols;
+  if (missing) bindings.emplace(missing, value);
+  const std::optional<sym::Number> number = env_->evaluate(expr, bindings);
+  const int64_t* integer = number ? std::get_if<int64_t>(&*number) : nullptr;
+  return integer ? std::optional<int64_t>(*integer) : std::nullopt;
+}
+
+// A size that follows from others is compared with what they say; false where one of them is missing.
+bool InputChecks::check_derived(const std::string& path, const std::string& name, const sym::Expr* expr,
+                                int64_t got, const Sizes& sizes) const {
+  for (const sym::Symbol* symbol : env_->free_symbols(expr))
+    if (!sizes.symbols.contains(symbol->expr)) return false;
+  const std::optional<int64_t> wanted = value_of(expr, sizes);
+  if (wanted && *wanted != got)
+    refuse(fmt::format("Expected input at {} to be equal to {}, but got {}", path, *wanted, got),
+           fmt::format("{} == {}", name, expr->to_string()));
+  return true;
+}
+
+// Or else it tells the one that is missing; false where it does not.
+bool InputChecks::solve_derived(const std::string& path, const std::string& name, const sym::Expr* expr,
+                                int64_t got, Sizes& sizes) const {
+  const sym::Symbol* missing = nullptr;
+  for (const sym::Symbol* symbol : env_->free_symbols(expr)) {
+    if (sizes.symbols.contains(symbol->expr)) continue;
+    if (missing) return false;
+    missing = symbol;
+  }
+  if (!missing) return false;
+  const std::optional<int64_t> at_0 = value_of(expr, sizes, missing->expr, 0),
+                               at_1 = value_of(expr, sizes, missing->expr, 1),
+                               at_2 = value_of(expr, sizes, missing->expr, 2);
+  if (!at_0 || !at_1 || !at_2 || *at_2 - *at_1 != *at_1 - *at_0 || *at_1 == *at_0) return false;
+  const int64_t scale = *at_1 - *at_0;
+  if ((got - *at_0) % scale != 0)
+    refuse(fmt::format("Expected input {} = {} to be of the form {}, where {} is an integer", path, got,
+                       expr->to_string(), missing->name),
+           fmt::format("{} == {}", name, expr->to_string()));
+  sizes.symbols.emplace(missing->expr, (got - *at_0) / scale);
+  return true;
 }
 
 void InputChecks::check_tensor(const Leaf& leaf, const Value& value, Sizes& sizes) const {

@@ -78,13 +78,15 @@ bool SizeSolver::Size::is_forced() const {
   return std::ranges::any_of(causes, [](const Cause& cause) { return cause.is_forced; });
 }
 
-SizeSolver::SizeSolver(ShapeEnv& env, std::vector<const Expr*> symbols, std::vector<const Expr*> conditions)
-    : env_(env), symbols_(std::move(symbols)), own_(ShapeEnv::create(env.options())) {
-  for (const Expr* expr : symbols_) {
+SizeSolver::SizeSolver(ShapeEnv& env, std::vector<Unknown> unknowns, std::vector<const Expr*> conditions)
+    : env_(env), own_(ShapeEnv::create(env.options())) {
+  for (const auto& [expr, declared] : unknowns) {
     const sym::Symbol& symbol = *env.symbol_of(expr);
+    symbols_.push_back(expr);
+    declared_.push_back(declared);
     own_symbols_.push_back(own_->add_symbol({.name = symbol.name,
                                              .hint = symbol.hint,
-                                             .declared = symbol.declared,
+                                             .declared = declared,
                                              .is_size = symbol.is_size,
                                              .sources = symbol.sources}));
   }
@@ -343,7 +345,7 @@ std::vector<SizeSolver::Size> SizeSolver::solve() {
   std::vector<Size> sizes;
   for (size_t i = 0; i < symbols_.size(); ++i) {
     Size size{.symbol = symbols_[i]};
-    size.declared = env_.symbol_of(symbols_[i])->declared;
+    size.declared = declared_[i];
     size.range = own_->range(own_symbols_[i]);
     const Expr* value = own_->simplify(own_symbols_[i]);
     if (auto found = causes_.find(own_symbols_[i]); found != causes_.end()) size.causes = found->second;

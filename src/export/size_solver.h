@@ -44,9 +44,12 @@ class SizeSolver {
     bool is_forced() const;
   };
 
-  // The symbols that the conditions are about; others are as good as constants.
-  SizeSolver(ShapeEnv& env, std::vector<const sym::Expr*> symbols,
-             std::vector<const sym::Expr*> conditions);
+  // A symbol that conditions are about, and what is declared of it. Other symbols are as good as constants.
+  struct Unknown {
+    const sym::Expr* symbol;
+    sym::ValueRange declared;
+  };
+  SizeSolver(ShapeEnv& env, std::vector<Unknown> unknowns, std::vector<const sym::Expr*> conditions);
   // In the order of the symbols.
   std::vector<Size> solve();
 
@@ -66,6 +69,7 @@ class SizeSolver {
 
   ShapeEnv& env_;
   std::vector<const sym::Expr*> symbols_;
+  std::vector<sym::ValueRange> declared_;
   Ref<ShapeEnv> own_;
   std::vector<const sym::Expr*> own_symbols_;
   std::vector<const sym::Expr*> conditions_;  // copies

@@ -328,7 +328,7 @@ TEST(TestExport, test_multiple_definitions_same_name_dim) {
 }
 
 TEST(TestExport, test_not_correct_dim) {
-  EXPECT_ERROR(dynamic_dim(tensor(5), 0), "Cannot mark 0-dimension tensors to be dynamic");
+  EXPECT_ERROR(dynamic_dim(from_data(std::vector<int64_t>{5}, {}), 0), "Cannot mark 0-dimension tensors to be dynamic");
   EXPECT_ERROR(dynamic_dim(ones({5, 5}), 2),
                "Expected the dimension passed to dynamic_dim to be in the range [0:1]");
   EXPECT_ERROR(dynamic_dim(4, 0), "Expected tensor as input to dynamic_dim");
