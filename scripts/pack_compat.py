@@ -36,10 +36,15 @@ def core_gradients(folder, outputs):
     return save({name: leaves[name].grad.contiguous() for name in load_file(folder / "grads.safetensors")})
 
 
+def training(folder):
+    path = folder / "train.json"
+    return {"train": json.loads(path.read_text())} if path.exists() else {}
+
+
 def pack(folder, out):
     case = json.loads((folder / "case.json").read_text())
     files = {"case.json": json.dumps({key: case[key] for key in KEPT if key in case} | {
-        "loss": case.get("loss", {}).get("outputs", [])}, separators=(",", ":")).encode()}
+        "loss": case.get("loss", {}).get("outputs", [])} | training(folder), separators=(",", ":")).encode()}
     for name in TENSORS:
         path = folder / f"{name}.safetensors"
         if path.exists():

@@ -13,16 +13,21 @@
 #include <set>
 #include <sstream>
 
+#include "commands.h"
 #include "compat/support/case.h"
 #include "weft/autograd/autograd.h"
+#include "weft/graph/compare.h"
 #include "weft/graph/missing_operators.h"
+#include "weft/graph/parse.h"
+#include "weft/graph/text.h"
 #include "weft/ops/functions.h"
 
 namespace weft::compat {
 namespace {
 
 const std::string kFolder = WEFT_SOURCE_DIR "/tests/compat";
-constexpr const char* kChecks[] = {"load", "save", "outputs", "after", "second", "violation", "grads"};
+constexpr const char* kChecks[] = {"load",  "save",       "outputs",    "after", "second", "violation",
+                                   "grads", "functional", "decomposed", "text",  "train"};
 constexpr const char* kDialects[] = {"pt2", "core"};
 
 // What this process found, for the table at its end.
@@ -123,6 +128,94 @@ class Programs : public ::testing::TestWithParam<std::string> {
 
   ExportedProgram program() const { return parse_pt2(bytes_, GetParam()); }
 
+  // The same program after its graph was written as text and read again.
+  ExportedProgram read_back(const ExportedProgram& program) const {
+    if (!missing_.empty()) unsupported("operators that are not there cannot be read from text either");
+    ExportedProgram::Parts parts = program.parts();
+    Graph graph = parse_graph(quoted_text(program.graph()));
+    const std::string wrong = ::weft::difference(graph, program.graph());
+    require(wrong.empty(), "the text means another graph: {}", wrong);
+    // What nodes note of their values is no part of the text, and placeholders are checked against it.
+    for (Node& node : graph)
+      if (const Node* was = program.graph().find(node.name()); was && was->meta_or_null())
+        node.meta().value = was->meta_or_null()->value;
+    parts.graph_module = GraphModule(parts.graph_module, std::move(graph));
+    return ExportedProgram::make(std::move(parts));
+  }
+
+  // What a changed program gives, and leaves behind, is what the case says.
+  std::string check_run(const ExportedProgram& program) const {
+    const ValueList inputs = case_.inputs("");
+    NoGrad no_grad;
+    const std::string wrong = compare(case_.outputs(""), call(program, inputs));
+    return wrong.empty() && case_.tensors("after") ? check_after(program, inputs) : wrong;
+  }
+
+  static double largest_gradient(const SafeTensors& gradients) {
+    double largest = 0;
+    for (const auto& [name, gradient] : gradients) largest = std::max(largest, largest_magnitude(gradient));
+    return largest;
+  }
+  // How many elements of a parameter's gradient are this small.
+  int64_t count_below(const std::string& name, double bound) const {
+    const Tensor* gradient = case_.tensors("grads")->find(name);
+    if (!gradient) return 0;
+    return (gradient->to(kFloat64).abs() <= bound).sum().item().to_int();
+  }
+
+  // Five steps of each optimizer: the losses, and the sums of the parameters after them.
+  std::string check_training(const std::string& optimizer, double lr, const Json& expected) {
+    const std::string folder = ::testing::TempDir() + "weft_compat_" + GetParam() + "_";
+    std::ofstream(folder + "model.pt2", std::ios::binary) << bytes_;
+    save_safetensors(*case_.tensors("inputs"), folder + "inputs.safetensors");
+    cli::TrainCommand command;
+    command.model = folder + "model.pt2";
+    command.data = folder + "inputs.safetensors";
+    command.optimizer = optimizer;
+    command.lr = lr;
+    command.steps = 5;
+    command.log = folder + "log.json";
+    ::testing::internal::CaptureStdout();
+    std::string wrong;
+    try {
+      cli::train(command);
+    } catch (const Error&) {
+      ::testing::internal::GetCapturedStdout();
+      throw;
+    }
+    ::testing::internal::GetCapturedStdout();
+    std::stringstream text;
+    text << std::ifstream(command.log).rdbuf();
+    const Json log = Json::parse(text.str()).at(optimizer);
+    const double rtol = std::max(1e-3, case_.tolerance().rtol), atol = case_.tolerance().atol;
+    // null is a number that is not finite.
+    auto is_near = [&](const Json& expected, const Json& got, double slack) {
+      if (expected.is_null() || got.is_null()) return expected.is_null() && got.is_null();
+      const double a = expected.as_double();
+      return std::abs(a - got.as_double()) <= rtol * std::abs(a) + atol + slack;
+    };
+    for (size_t i = 0; i < expected.at("losses").size(); ++i) {
+      const Json &a = expected.at("losses").at(i), &b = log.at("losses").at(i);
+      if (!is_near(a, b, 0))
+        return fmt::format("{}: loss {} is {} instead of {}", optimizer, i, b.to_text(), a.to_text());
+    }
+    const double largest = largest_gradient(*case_.tensors("grads"));
+    for (const auto& [name, sums] : expected.at("parameters").as_object()) {
+      const Json* got = log.at("parameters").find(name);
+      if (!got) return fmt::format("there is no parameter '{}'", name);
+      // A sum of both signs is as good as the numbers in it. AdamW moves an element by the learning rate in
+      // each step however small its gradient is; where that is rounding alone, either way.
+      const Json& scale = sums.at("abs_sum");
+      double slack = scale.is_null() ? 0 : rtol * scale.as_double();
+      if (optimizer == "adamw") slack += 2 * 5 * lr * static_cast<double>(count_below(name, 1e-6 * largest));
+      for (const char* which : {"sum", "abs_sum"})
+        if (!is_near(sums.at(which), got->at(which), slack))
+          return fmt::format("{}: the {} of '{}' is {} instead of {}", optimizer, which, name,
+                             got->at(which).to_text(), sums.at(which).to_text());
+    }
+    return "";
+  }
+
   static ValueList call(const ExportedProgram& program, const ValueList& leaves) {
     const Value arguments = tree_unflatten(leaves, program.call().arguments);
     Kwargs kwargs;
@@ -218,8 +311,7 @@ class Programs : public ::testing::TestWithParam<std::string> {
                  : term;
     }
     autograd::backward({loss});
-    double largest = 0;
-    for (const auto& [name, gradient] : expected) largest = std::max(largest, largest_magnitude(gradient));
+    const double largest = largest_gradient(expected);
     for (const auto& [name, gradient] : expected) {
       auto leaf = leaves.find(name);
       if (leaf == leaves.end()) return fmt::format("there is no '{}'", name);
@@ -263,6 +355,15 @@ class Programs : public ::testing::TestWithParam<std::string> {
       });
     if (case_.notes().contains("violation")) run(dialect, "violation", [&] { return check_violation(); });
     if (case_.tensors("grads")) run(dialect, "grads", [&] { return check_gradients(dialect); });
+    run(dialect, "text", [&] { return check_run(read_back(program())); });
+    if (dialect == std::string("core")) return;
+    run(dialect, "functional", [&] { return check_run(program().run_decompositions({})); });
+    run(dialect, "decomposed", [&] { return check_run(program().run_decompositions()); });
+    if (const Json* losses = case_.notes().find("train"))
+      run(dialect, "train", [&] {
+        const std::string wrong = check_training("sgd", 1e-2, losses->at("sgd"));
+        return wrong.empty() ? check_training("adamw", 1e-3, losses->at("adamw")) : wrong;
+      });
   }
 
   Case case_;

@@ -229,5 +229,48 @@ TEST_F(WeftTool, TakesNumbersOfTheExportAndRefusesOthers) {
   EXPECT_EQ(ended.code, 5) << ended.out << ended.err;
 }
 
+// What bash offers after these words, the last of which is being typed.
+std::string completions(const std::string& script, const std::string& words) {
+  const std::string result = ::testing::TempDir() + "weft_tool_completions";
+  const std::string command = "bash -c 'source " + script + "; COMP_WORDS=(" + words +
+                              "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _weft; echo ${COMPREPLY[*]}' > " +
+                              result + " 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  return content_of(result);
+}
+
+TEST_F(WeftTool, CompletesCommandsOptionsAndTheirValues) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const Ended script = weft(std::string("completion ") + shell);
+    ASSERT_EQ(script.code, 0) << script.err;
+    for (const char* word : {"convert", "decompose", "mean_square"})
+      EXPECT_THAT(script.out, HasSubstr(word)) << shell;
+  }
+  std::ofstream(at("weft.bash")) << weft("completion bash").out;
+  const std::string script = at("weft.bash");
+  EXPECT_EQ(completions(script, "weft co"), "convert completion\n");
+  EXPECT_EQ(completions(script, "weft train model.pt2 --optimizer \"\""), "sgd adamw\n");
+  EXPECT_EQ(completions(script, "weft completion z"), "zsh\n");
+  EXPECT_EQ(completions(script, "weft train --ep"), "--epochs\n");
+  EXPECT_EQ(completions(script, "weft train --lr \"\""), "\n") << "a number: no file is offered";
+  EXPECT_EQ(completions(script, "weft run " + at("weft.b")), script + "\n");
+  EXPECT_EQ(weft("completion tcsh").code, 2);
+  EXPECT_THAT(weft("completion tcsh").err, HasSubstr("bash, zsh and fish"));
+}
+
+TEST_F(WeftTool, HasAManualPage) {
+  const Ended page = weft("man");
+  ASSERT_EQ(page.code, 0);
+  EXPECT_THAT(page.out,
+              AllOf(StartsWith(".TH WEFT 1"), HasSubstr(".SS weft run MODEL"), HasSubstr("\\-\\-expect")));
+  if (std::system("command -v groff >/dev/null") != 0) GTEST_SKIP() << "no groff to read the page with";
+  std::ofstream(at("weft.1")) << page.out;
+  const std::string command =
+      "groff -ww -man -Tutf8 -P-cbou " + at("weft.1") + " > " + at("text") + " 2> " + at("warnings");
+  ASSERT_EQ(std::system(command.c_str()), 0);
+  EXPECT_EQ(content_of(at("warnings")), "");
+  EXPECT_THAT(content_of(at("text")), HasSubstr("weft train model.pt2 --data"));
+}
+
 }  // namespace
 }  // namespace weft

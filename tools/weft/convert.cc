@@ -13,7 +13,8 @@ int convert(const ConvertCommand& command) {
     throw UsageError(fmt::format(
         "'{}': weft writes programs as .pt2, and their weights as .safetensors or .npz", command.output));
   if (command.decompose && ending != ".pt2") throw UsageError("--decompose is for programs: write a .pt2");
-  const ExportedProgram program = load_model(command);
+  ExportedProgram program = load_model(command);
+  if (command.decompose) program = program.run_decompositions();
   if (ending == ".pt2") save_pt2(program, command.output);
   else write_tensors(program.state_dict(), command.output);
   return kFine;

@@ -53,8 +53,8 @@ int grad(const GradCommand& command) {
   const ExportedProgram program = load_model(command);
   const ProgramInputs inputs = inputs_of(program, command.inputs);
   const GraphModule module = program.module();
-  const OutputLoss loss_of(command.loss, module, program, inputs);
   const ValueList leaves = differentiable_leaves(inputs.leaves);
+  const OutputLoss loss_of(command.loss, module, program, leaves);
   const Tensor loss = loss_of.of(call_with(module, program, leaves));
   const NamedTensors found = gradients(module, inputs, leaves, loss);
   if (!command.output.empty()) write_tensors(found, command.output);

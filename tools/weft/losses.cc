@@ -17,7 +17,7 @@ ValueList differentiable_leaves(const ValueList& leaves) {
 }
 
 OutputLoss::OutputLoss(const std::string& kind, const GraphModule& module, const ExportedProgram& program,
-                       const ProgramInputs& inputs)
+                       const ValueList& inputs)
     : is_sum_(kind == "sum") {
   if (kind != "sum" && kind != "mean_square")
     throw UsageError(
@@ -25,7 +25,7 @@ OutputLoss::OutputLoss(const std::string& kind, const GraphModule& module, const
   nn::NamedTensors buffers;
   for (const auto& [name, tensor] : module.named_buffers())
     buffers.emplace_back(name, tensor.detach().clone());
-  const ValueList leaves = tree_leaves(call_with(module, program, differentiable_leaves(inputs.leaves)));
+  const ValueList leaves = tree_leaves(call_with(module, program, inputs));
   for (size_t i = 0; i < leaves.size(); ++i)
     if (leaves[i].is_tensor() && is_floating(leaves[i].tensor_ref().dtype()) &&
         leaves[i].tensor_ref().requires_grad())
@@ -36,7 +36,8 @@ OutputLoss::OutputLoss(const std::string& kind, const GraphModule& module, const
   for (const auto& [name, tensor] : module.named_buffers()) copy_(tensor, buffers[next++].second);
   if (outputs_.empty())
     throw UsageError(
-        "no output of the program depends on a parameter or a floating input in a way that can be "
+        "no output of the program depends on its parameters, or on inputs of the gradient, in a way that can "
+        "be "
         "differentiated");
 }
 

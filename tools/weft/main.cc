@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "commands.h"
+#include "help_text.h"
 #include "weft/base/parallel.h"
 
 #ifndef WEFT_VERSION
@@ -14,18 +15,25 @@
 namespace weft::cli {
 namespace {
 
+// What the value of an option is, in the help and for completions of shells.
+constexpr const char* kFile = "FILE";
+
 void add_common(CLI::App& command, Common& common) {
-  command.add_option("MODEL", common.model, "a .pt2 file, as torch.export.save writes it")->required();
+  command.add_option("MODEL", common.model, "a .pt2 file, as torch.export.save writes it")
+      ->required()
+      ->type_name(kFile);
   command.add_option("--model", common.program, "which program, where an archive holds several");
-  command.add_option("--weights", common.weights,
-                     "take the weights from this file instead of the model's own");
-  command.add_option("--plugin", common.plugins, "a library that defines operators");
-  command.add_option("--threads", common.threads, "how many threads run (default: all processors)");
+  command
+      .add_option("--weights", common.weights, "take the weights from this file instead of the model's own")
+      ->type_name(kFile);
+  command.add_option("--plugin", common.plugins, "a library that defines operators")->type_name(kFile);
+  command.add_option("--threads", common.threads, "how many threads run (default: all processors)")
+      ->type_name("N");
   command.add_flag("--json", common.json, "print the result as JSON");
 }
 
 void add_expectation(CLI::App& command, Expectation& expect) {
-  command.add_option("--expect", expect.file, "compare the result with this file");
+  command.add_option("--expect", expect.file, "compare the result with this file")->type_name(kFile);
   command.add_option("--rtol", expect.rtol, "relative tolerance (default: by type, 1e-4 for f32)");
   command.add_option("--atol", expect.atol, "absolute tolerance (default: by type, 1e-5 for f32)");
 }
@@ -53,6 +61,8 @@ class CommandLine {
     add_bench();
     add_diff();
     add_convert();
+    add_completion();
+    add_man();
   }
 
   int run(int count, char** arguments) {
@@ -80,45 +90,52 @@ class CommandLine {
 
   void add_run() {
     CLI::App& sub = add("run", "runs a model", run_footer_.c_str(), run_, cli::run);
-    sub.add_option("--inputs", run_.inputs, "the inputs (default: the archive's example)");
-    sub.add_option("--output", run_.output, "write the results here");
-    sub.add_option("--after", run_.after, "write the buffers and inputs that the call changed here");
-    sub.add_option("--engine", run_.engine, "eager");
+    sub.add_option("--inputs", run_.inputs, "the inputs (default: the archive's example)")->type_name(kFile);
+    sub.add_option("--output", run_.output, "write the results here")->type_name(kFile);
+    sub.add_option("--after", run_.after, "write the buffers and inputs that the call changed here")
+        ->type_name(kFile);
+    sub.add_option("--engine", run_.engine, "what runs the program (default: eager)")->type_name("eager");
     sub.add_option("--seed", run_.seed, "of random numbers");
     add_expectation(sub, run_.expect);
   }
   void add_grad() {
     CLI::App& sub = add("grad", "gradients of a loss of the outputs", grad_footer_.c_str(), grad_, cli::grad);
-    sub.add_option("--inputs", grad_.inputs, "the inputs (default: the archive's example)");
-    sub.add_option("--loss", grad_.loss, "mean_square: the sum over floating outputs of mean(o * o); or sum");
+    sub.add_option("--inputs", grad_.inputs, "the inputs (default: the archive's example)")->type_name(kFile);
+    sub.add_option("--loss", grad_.loss, "mean_square: the sum over floating outputs of mean(o * o); or sum")
+        ->type_name("mean_square|sum");
     sub.add_option("--output", grad_.output,
-                   "write the gradients here: of parameters by name, of inputs as input.KEY");
+                   "write the gradients here: of parameters by name, of inputs as input.KEY")
+        ->type_name(kFile);
     add_expectation(sub, grad_.expect);
   }
   void add_train() {
     CLI::App& sub = add("train", "trains a model", train_footer_.c_str(), train_, cli::train);
-    sub.add_option("--data", train_.data, "inputs, and the target, of all examples")->required();
-    sub.add_option("--optimizer", train_.optimizer, "sgd or adamw")->required();
+    sub.add_option("--data", train_.data, "inputs, and the target, of all examples")
+        ->required()
+        ->type_name(kFile);
+    sub.add_option("--optimizer", train_.optimizer, "the update rule")->required()->type_name("sgd|adamw");
     sub.add_option("--lr", train_.lr, "the learning rate")->required();
     sub.add_option("--momentum", train_.momentum, "of sgd");
     sub.add_option("--weight-decay", train_.weight_decay, "(default: 0 for sgd, 0.01 for adamw)");
-    sub.add_option(
-        "--loss", train_.loss,
-        "mean_square or sum of the outputs; mse or cross_entropy of the first output and a target");
-    sub.add_option("--target", train_.target, "the key of the target in the data");
+    sub.add_option("--loss", train_.loss,
+                   "mean_square or sum of the outputs; mse or cross_entropy of the first output and a target")
+        ->type_name("mean_square|sum|mse|cross_entropy");
+    sub.add_option("--target", train_.target, "the key of the target in the data")->type_name("KEY");
     sub.add_option("--batch", train_.batch, "rows a step (default: all of them)")->check(CLI::PositiveNumber);
     sub.add_option("--epochs", train_.epochs, "how often all data is gone through (default: 1)")
         ->check(CLI::PositiveNumber);
     sub.add_option("--steps", train_.steps, "how many steps, instead")->check(CLI::PositiveNumber);
     sub.add_flag("--shuffle", train_.shuffle, "take rows in another order in each epoch");
     sub.add_option("--seed", train_.seed, "of that order, and of random numbers");
-    sub.add_option("--log", train_.log, "write losses and sums of parameters here, as JSON");
-    sub.add_option("-o,--output", train_.output, "save the trained model here");
+    sub.add_option("--log", train_.log, "write losses and sums of parameters here, as JSON")
+        ->type_name(kFile);
+    sub.add_option("-o,--output", train_.output, "save the trained model here")->type_name(kFile);
   }
   void add_show() {
     CLI::App& sub = add("show", "prints or draws a model", show_footer_, show_, cli::show);
-    sub.add_option("--format", show_.format, "code, graph, readable, svg, html or json (default: code)");
-    sub.add_option("-o,--output", show_.output, "write it here");
+    sub.add_option("--format", show_.format, "what to print (default: code)")
+        ->type_name("code|graph|readable|svg|html|json");
+    sub.add_option("-o,--output", show_.output, "write it here")->type_name(kFile);
   }
   void add_check() {
     CLI::App& sub = add("check", "says whether a model can be run, and what is missing", check_footer_,
@@ -127,20 +144,22 @@ class CommandLine {
   }
   void add_bench() {
     CLI::App& sub = add("bench", "measures how long a model takes", bench_footer_, bench_, cli::bench);
-    sub.add_option("--inputs", bench_.inputs, "the inputs (default: the archive's example)");
+    sub.add_option("--inputs", bench_.inputs, "the inputs (default: the archive's example)")
+        ->type_name(kFile);
     sub.add_option_function<std::vector<std::string>>(
            "--dim", [this](const std::vector<std::string>& given) { set_dims(given); },
            "NAME=N: the size of a dynamic dim, by its symbol")
         ->type_name("NAME=N");
-    sub.add_option("--engine", bench_.engine, "eager");
+    sub.add_option("--engine", bench_.engine, "what runs the program (default: eager)")->type_name("eager");
     sub.add_option("--seconds", bench_.seconds, "how long to measure (default: 3)")
         ->check(CLI::PositiveNumber);
   }
   void add_diff() {
     CLI::App& sub = add("diff", "runs two models on the same inputs, and names the first node that differs",
                         diff_footer_, diff_, cli::diff);
-    sub.add_option("OTHER", diff_.other, "the other model")->required();
-    sub.add_option("--inputs", diff_.inputs, "the inputs (default: the first archive's example)");
+    sub.add_option("OTHER", diff_.other, "the other model")->required()->type_name(kFile);
+    sub.add_option("--inputs", diff_.inputs, "the inputs (default: the first archive's example)")
+        ->type_name(kFile);
     sub.add_option("--rtol", diff_.rtol, "relative tolerance (default: by type)");
     sub.add_option("--atol", diff_.atol, "absolute tolerance (default: by type)");
   }
@@ -148,7 +167,57 @@ class CommandLine {
     CLI::App& sub =
         add("convert", "reads one format and writes another", convert_footer_, convert_, cli::convert);
     sub.add_option("-o,--output", convert_.output, "a .pt2, or .safetensors or .npz for the weights alone")
-        ->required();
+        ->required()
+        ->type_name(kFile);
+    sub.add_flag("--decompose", convert_.decompose,
+                 "write the program in Core ATen operators, as a functional graph");
+  }
+
+  void add_completion() {
+    CLI::App& sub =
+        *app_.add_subcommand("completion", "prints a script with which a shell completes commands");
+    sub.add_option("SHELL", shell_, "whose script")->required()->type_name("bash|zsh|fish");
+    sub.footer(
+        "Examples:\n  source <(weft completion bash)\n"
+        "  weft completion fish > ~/.config/fish/completions/weft.fish");
+    sub.callback([this] { chosen_ = [this] { return print_completion(); }; });
+  }
+  void add_man() {
+    CLI::App& sub = *app_.add_subcommand("man", "prints the manual page");
+    sub.footer("Example:\n  weft man | man -l -");
+    sub.callback([this] {
+      chosen_ = [this] {
+        fmt::print("{}", man_page(help()));
+        return kFine;
+      };
+    });
+  }
+  int print_completion() const {
+    const std::string script = completion_script(help(), shell_);
+    if (script.empty())
+      throw UsageError(
+          fmt::format("there is no completion for '{}'; there is one for bash, zsh and fish", shell_));
+    fmt::print("{}", script);
+    return kFine;
+  }
+
+  static OptionHelp help_of(const CLI::Option& option) {
+    OptionHelp help{.names = {}, .value = {}, .about = option.get_description()};
+    for (const std::string& name : option.get_snames()) help.names.push_back("-" + name);
+    for (const std::string& name : option.get_lnames()) help.names.push_back("--" + name);
+    if (help.names.empty()) help.names.push_back(option.get_single_name());
+    if (option.get_items_expected_max() > 0) help.value = option.get_type_name();
+    return help;
+  }
+  // All that the commands take, as data.
+  ProgramHelp help() const {
+    ProgramHelp program{WEFT_VERSION, app_.get_description(), app_.get_footer(), {}};
+    for (const CLI::App* sub : app_.get_subcommands([](const CLI::App*) { return true; })) {
+      CommandHelp command{sub->get_name(), sub->get_description(), sub->get_footer(), {}};
+      for (const CLI::Option* option : sub->get_options()) command.options.push_back(help_of(*option));
+      program.commands.push_back(std::move(command));
+    }
+    return program;
   }
 
   void set_dims(const std::vector<std::string>& given) {
@@ -174,6 +243,7 @@ class CommandLine {
   BenchCommand bench_;
   DiffCommand diff_;
   ConvertCommand convert_;
+  std::string shell_;
 
   const std::string run_footer_ =
       std::string(
@@ -209,7 +279,8 @@ class CommandLine {
       "Nodes are matched by name, then by module path and function.\n\nExample:\n  weft diff model.pt2 "
       "other.pt2 --inputs x.npz";
   static constexpr const char* convert_footer_ =
-      "Examples:\n  weft convert model.pt2 -o copy.pt2\n  weft convert model.pt2 -o weights.safetensors";
+      "Examples:\n  weft convert model.pt2 -o copy.pt2\n  weft convert model.pt2 --decompose -o core.pt2\n  "
+      "weft convert model.pt2 -o weights.safetensors";
 };
 
 int report(const char* kind, const Error& error, int code) {

@@ -12,8 +12,8 @@
 #include "text_output.h"
 #include "weft/aot/train_step.h"
 #include "weft/autograd/grad_node.h"
-#include "weft/core/from_data.h"
 #include "weft/base/random.h"
+#include "weft/core/from_data.h"
 #include "weft/io/pt2.h"
 #include "weft/nn/functional.h"
 #include "weft/ops/functions.h"
@@ -96,7 +96,7 @@ ValueFunction loss_of(const TrainCommand& command, const GraphModule& module, co
   }
   if (data.has_target())
     throw UsageError(fmt::format("the loss {} has no target; choose mse or cross_entropy", command.loss));
-  auto of_outputs = std::make_shared<OutputLoss>(command.loss, module, program, data.inputs());
+  auto of_outputs = std::make_shared<OutputLoss>(command.loss, module, program, data.inputs().leaves);
   return [&, of_outputs](Args batch) -> Value {
     return of_outputs->of(call_with(module, program, ValueList(batch.begin(), batch.end())));
   };
@@ -135,18 +135,18 @@ std::vector<std::vector<int64_t>> batches(const TrainCommand& command, int64_t r
   return all;
 }
 
+Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
 Json parameter_sums(const GraphModule& module) {
   NoGrad no_grad;
   Json::Object all;
   for (const auto& [name, tensor] : module.named_parameters()) {
     const Tensor wide = tensor.detach().to(kFloat64);
-    all[name] = Json::Object{{"sum", wide.sum().item().to_double()},
-                             {"abs_sum", wide.abs().sum().item().to_double()}};
+    all[name] = Json::Object{{"sum", number_or_null(wide.sum().item().to_double())},
+                             {"abs_sum", number_or_null(wide.abs().sum().item().to_double())}};
   }
   return all;
 }
-
-Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 class Training {
  public:
