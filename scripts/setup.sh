@@ -6,7 +6,7 @@ packages=(
   cmake ninja-build ccache mold pkg-config
   g++ clang-19 libclang-rt-19-dev
   libfmt-dev nlohmann-json3-dev libsleef-dev libopenblas-dev libdnnl-dev ocl-icd-opencl-dev
-  libcli11-dev libdw-dev libboost-dev zlib1g-dev
+  libcli11-dev libdw-dev libboost-dev zlib1g-dev libz3-dev
   libgtest-dev libgmock-dev python3
 )
 

@@ -106,6 +106,9 @@
 #include "weft/capture/var.h"
 
 // exported programs
+#include "weft/export/dim.h"
+#include "weft/export/dynamic_shapes.h"
+#include "weft/export/errors.h"
 #include "weft/export/exported_program.h"
 
 // ahead-of-time autograd: back ends and partitioners

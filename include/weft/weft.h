@@ -44,5 +44,6 @@
 #include "weft/aot/aot_function.h"
 #include "weft/aot/compile.h"
 #include "weft/aot/train_step.h"
+#include "weft/export/export_program.h"
 #include "weft/io/pt2.h"
 // clang-format on

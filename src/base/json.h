@@ -75,6 +75,7 @@ class Json {
 
   struct ParseOptions {
     int max_depth = 512;
+    size_t max_string = 16 << 20;
   };
   // Reads one value that makes up the whole text. Strict: no comments, no trailing commas, no NaN, no invalid
   // UTF-8, no duplicate keys, no integers beyond int64. Anything else is a FormatError that names `source`

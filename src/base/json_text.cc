@@ -55,6 +55,19 @@ class Builder {
     refuse("a zero byte");
   }
 
+  // nlohmann's lexer keeps several copies of the string that it reads.
+  void refuse_long_strings(size_t most) {
+    if (text_.size() <= most) return;
+    for (size_t at = text_.find('"'); at != text_.npos; at = text_.find('"', at)) {
+      const size_t begin = ++at;
+      while (at < text_.size() && text_[at] != '"') at += text_[at] == '\\' ? 2 : 1;
+      at = std::min(at + 1, text_.size());
+      if (at - begin <= most) continue;
+      progress_ = text_.data() + begin;
+      refuse(fmt::format("a string of more than {} bytes", most));
+    }
+  }
+
   // The names and signatures that nlohmann's sax_parse asks for.
   bool null() { return add(Json()); }
   bool boolean(bool value) { return add(value); }
@@ -208,6 +221,7 @@ class Writer {
 Json Json::parse(std::string_view text, std::string_view source, ParseOptions options) {
   Builder builder(text, source, options.max_depth);
   builder.refuse_zero_bytes();
+  builder.refuse_long_strings(options.max_string);
   nlohmann::json::sax_parse(builder.begin(), builder.end(), &builder);
   return builder.result();
 }

@@ -21,7 +21,8 @@ using Size = SizeSolver::Size;
 // "3 <= dim <= 6", "dim >= 3"; empty for a declaration without bounds.
 std::string range_text(const std::string& name, const ValueRange& range) {
   const bool has_lower = range.lo > 2, has_upper = range.hi != ValueRange::kInf;
-  if (has_lower && has_upper) return fmt::format(" in the specified range {} <= {} <= {}", range.lo, name, range.hi);
+  if (has_lower && has_upper)
+    return fmt::format(" in the specified range {} <= {} <= {}", range.lo, name, range.hi);
   if (has_lower) return fmt::format(" in the specified range {} >= {}", name, range.lo);
   if (has_upper) return fmt::format(" in the specified range {} <= {}", name, range.hi);
   return "";
@@ -30,10 +31,12 @@ std::string range_text(const std::string& name, const ValueRange& range) {
 // Declarations that would do, by name.
 class Fixes {
  public:
-  void bounds(const std::string& name, const ValueRange& range) {
-    python_.emplace(name, fmt::format("{} = {}", name, dim_text(name, range)));
+  // What the example is says which lower bounds go without saying.
+  void bounds(const std::string& name, const ValueRange& range, int64_t example) {
+    const int64_t least = example < 2 ? 1 : 3;
+    python_.emplace(name, fmt::format("{} = {}", name, dim_text(name, range, least)));
     std::string bounds;
-    if (range.lo > 2) bounds += fmt::format(".min = {}", range.lo);
+    if (range.lo >= least) bounds += fmt::format(".min = {}", range.lo);
     if (range.hi != ValueRange::kInf)
       bounds += fmt::format("{}.max = {}", bounds.empty() ? "" : ", ", range.hi);
     roots_.push_back(bounds.empty() ? fmt::format("auto {} = Dim(\"{}\");", name, name)
@@ -80,9 +83,9 @@ class Report {
     for (const Size& size : sizes_)
       if (is_violated(size)) suggest(size);
     const bool is_specialised = !special_names_.empty();
-    std::string text = fmt::format("{} ({})!", is_specialised ? "Specializations unexpectedly required"
-                                                              : "Constraints violated",
-                                   fmt::join(is_specialised ? special_names_ : names_, ", "));
+    std::string text = fmt::format(
+        "{} ({})!", is_specialised ? "Specializations unexpectedly required" : "Constraints violated",
+        fmt::join(is_specialised ? special_names_ : names_, ", "));
     for (const std::string& line : special_) text += "\n" + line;
     for (const std::string& line : lines_) text += "\n" + line;
     throw ConstraintViolationError(text + fixes_.to_string());
@@ -102,6 +105,7 @@ class Report {
       if (size.symbol == symbol) return &size;
     return nullptr;
   }
+  int64_t example_of(const Expr* symbol) const { return std::get<int64_t>(*env_.hint(symbol)); }
   std::string name_of(const Expr* symbol) const {
     if (const DeclaredSizes::Root* root = declared_.root_of(symbol)) return root->dim.name();
     if (const DeclaredSizes::Use* use = declared_.hinted(symbol)) return use->source.guard_text();
@@ -122,8 +126,8 @@ class Report {
   bool has_derived_use(const Expr* symbol) const {
     const DeclaredSizes::Root* root = declared_.root_of(symbol);
     return root && std::ranges::any_of(root->uses, [&](size_t use) {
-      return declared_.uses()[use].spec.dim()->is_derived();
-    });
+             return declared_.uses()[use].spec.dim()->is_derived();
+           });
   }
 
   // The conditions behind a change, each with the line that asked.
@@ -151,11 +155,12 @@ class Report {
       const bool is_equal = size.scale == 1 && size.offset == 0;
       const std::string other = name_of(size.other);
       lines_.push_back(
-          is_equal ? fmt::format("  - The values of {} and {} must always be equal.{}", place_of(size.symbol),
-                                 place_of(size.other), asked(size))
-                   : fmt::format("  - The values of {} must always be related to the values of {} by {} = {}.{}",
-                                 place_of(size.symbol), place_of(size.other), name,
-                                 linear_text(size.scale, other, size.offset), asked(size)));
+          is_equal
+              ? fmt::format("  - The values of {} and {} must always be equal.{}", place_of(size.symbol),
+                            place_of(size.other), asked(size))
+              : fmt::format("  - The values of {} must always be related to the values of {} by {} = {}.{}",
+                            place_of(size.symbol), place_of(size.other), name,
+                            linear_text(size.scale, other, size.offset), asked(size)));
     } else if (!size.relation.empty()) {
       lines_.push_back(fmt::format("  - The values of {} must always be {}.{}", place_of(size.symbol),
                                    size.relation, asked(size)));
@@ -181,13 +186,13 @@ class Report {
         const DeclaredSizes::Use& use = declared_.uses()[i];
         const Dim& dim = *use.spec.dim();
         if (dim.is_derived() == has_derived_use(size.symbol))
-          places.push_back(fmt::format("{} = {} must be specialized to {}", dim.name(), use.source.guard_text(),
-                                       dim.scale() * *size.constant + dim.offset()));
+          places.push_back(fmt::format("{} = {} must be specialized to {}", dim.name(),
+                                       use.source.guard_text(), dim.scale() * *size.constant + dim.offset()));
       }
     else places.push_back(fmt::format("{} must be specialized to {}", name_of(size.symbol), *size.constant));
     for (const std::string& place : places)
-      special_.push_back(fmt::format("  - {} because the guards generated for it are too complex.{}", place,
-                                     asked(size)));
+      special_.push_back(
+          fmt::format("  - {} because the guards generated for it are too complex.{}", place, asked(size)));
   }
 
   void suggest(const Size& size) {
@@ -207,10 +212,10 @@ class Report {
       ValueRange range = size.range;
       if (range.lo != ValueRange::kNegInf) range.lo = -sym::floor_divide(-(range.lo - remainder), modulus);
       if (range.hi != ValueRange::kInf) range.hi = sym::floor_divide(range.hi - remainder, modulus);
-      fixes_.bounds(fresh, range);
+      fixes_.bounds(fresh, range, (example_of(size.symbol) - remainder) / modulus);
       return fixes_.relation(name, modulus, fresh, remainder);
     }
-    fixes_.bounds(name, size.range);
+    fixes_.bounds(name, size.range, example_of(size.symbol));
   }
 
   ShapeEnv& env_;
@@ -230,7 +235,8 @@ void check_declared_sizes(ShapeEnv& env, const DeclaredSizes& sizes) {
   std::vector<const sym::Guard*> guards;
   for (const sym::Symbol& symbol : env.symbols()) {
     if (const DeclaredSizes::Root* root = sizes.root_of(symbol.expr))
-      unknowns.push_back({symbol.expr, {symbol.declared.lo, std::max(root->dim.range().hi, symbol.declared.lo)}});
+      unknowns.push_back(
+          {symbol.expr, {symbol.declared.lo, std::max(root->dim.range().hi, symbol.declared.lo)}});
     else if (sizes.hinted(symbol.expr)) unknowns.push_back({symbol.expr, symbol.declared});
   }
   for (const sym::Guard& guard : env.guards()) {

@@ -8,8 +8,6 @@
 namespace weft {
 namespace {
 
-constexpr int64_t kLeastThatSaysSomething = 3;
-
 int64_t mapped(int64_t bound, int64_t scale, int64_t offset) {
   if (bound == sym::ValueRange::kInf || bound == sym::ValueRange::kNegInf) return bound;
   return sym::checked_add(sym::checked_mul(bound, scale), offset);
@@ -24,9 +22,9 @@ std::string linear_text(int64_t scale, const std::string& root, int64_t offset) 
   return text;
 }
 
-std::string dim_text(const std::string& name, const sym::ValueRange& range) {
+std::string dim_text(const std::string& name, const sym::ValueRange& range, int64_t least_shown) {
   std::string text = fmt::format("Dim('{}'", name);
-  if (range.lo >= kLeastThatSaysSomething) text += fmt::format(", min={}", range.lo);
+  if (range.lo >= least_shown) text += fmt::format(", min={}", range.lo);
   if (range.hi != sym::ValueRange::kInf) text += fmt::format(", max={}", range.hi);
   return text + ")";
 }
@@ -34,8 +32,8 @@ std::string dim_text(const std::string& name, const sym::ValueRange& range) {
 Dim::Dim(std::string name, Range range) {
   require(!name.empty(), "Dim: a dimension needs a name");
   require(range.min >= 0 && range.min <= range.max,
-          "Dim('{}'): the range from min = {} to max = {} holds no size; sizes are 0 or more", name, range.min,
-          range.max);
+          "Dim('{}'): the range from min = {} to max = {} holds no size; sizes are 0 or more", name,
+          range.min, range.max);
   root_ = std::make_shared<const Root>(Root{std::move(name), range});
 }
 
@@ -60,9 +58,9 @@ std::string Dim::to_string() const {
 }
 
 bool Dim::operator==(const Dim& other) const {
-  const bool is_one_root = root_ == other.root_ || (root_->name == other.root_->name &&
-                                                    root_->range.min == other.root_->range.min &&
-                                                    root_->range.max == other.root_->range.max);
+  const bool is_one_root = root_ == other.root_ ||
+                           (root_->name == other.root_->name && root_->range.min == other.root_->range.min &&
+                            root_->range.max == other.root_->range.max);
   return is_one_root && scale_ == other.scale_ && offset_ == other.offset_;
 }
 

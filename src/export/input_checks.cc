@@ -39,6 +39,11 @@ struct InputChecks::Sizes {
     int64_t got;
   };
   std::vector<Derived> derived;  // of expressions that are more than a symbol
+  // The first of them that differs from what the symbols say. A guard of the program may say it in its words.
+  struct Refusal {
+    std::string name, expectation, guard;
+  };
+  std::optional<Refusal> refusal;
 };
 
 InputChecks::InputChecks(const ExportedProgram& program)
@@ -112,6 +117,7 @@ void InputChecks::check_size(const std::string& path, const std::string& name, c
            fmt::format("{} == {}", name, source->second.first));
   }
   const bool is_told = !expr->is_symbol() && check_derived(path, name, expr, *actual, sizes);
+  if (sizes.refusal) return;
   for (const RangeConstraint& constraint : ranges_) {
     if (constraint.expr != expr) continue;
     const auto [lo, hi] = constraint.range;
@@ -139,13 +145,14 @@ std::optional<int64_t> InputChecks::value_of(const sym::Expr* expr, const Sizes&
 
 // A size that follows from others is compared with what they say; false where one of them is missing.
 bool InputChecks::check_derived(const std::string& path, const std::string& name, const sym::Expr* expr,
-                                int64_t got, const Sizes& sizes) const {
+                                int64_t got, Sizes& sizes) const {
   for (const sym::Symbol* symbol : env_->free_symbols(expr))
     if (!sizes.symbols.contains(symbol->expr)) return false;
   const std::optional<int64_t> wanted = value_of(expr, sizes);
-  if (wanted && *wanted != got)
-    refuse(fmt::format("Expected input at {} to be equal to {}, but got {}", path, *wanted, got),
-           fmt::format("{} == {}", name, expr->to_string()));
+  if (wanted && *wanted != got && !sizes.refusal)
+    sizes.refusal = {name,
+                     fmt::format("Expected input at {} to be equal to {}, but got {}", path, *wanted, got),
+                     fmt::format("{} == {}", name, expr->to_string())};
   return true;
 }
 
@@ -204,15 +211,16 @@ void InputChecks::check(Args leaves) const {
       check_size(leaf.path, leaf.name, leaf.expected.to_sym_int(), leaves[i].to_sym_int(), sizes);
     }
   }
-  for (const GuardExpr& guard : guards_) check_guard(guard, leaves);
-  for (const Sizes::Derived& derived : sizes.derived) {
-    const std::optional<sym::Number> value = env_->evaluate(derived.expr, sizes.symbols);
-    const int64_t* wanted = value ? std::get_if<int64_t>(&*value) : nullptr;
-    if (wanted && *wanted != derived.got)
-      refuse(fmt::format("Expected input at {} to be equal to {}, but got {}", derived.path, *wanted,
-                         derived.got),
-             fmt::format("{} == {}", derived.name, derived.expr->to_string()));
+  for (const GuardExpr& guard : guards_) {
+    const std::optional<std::string> failed = failed_guard(guard, leaves);
+    if (!failed) continue;
+    if (sizes.refusal && failed->find(sizes.refusal->name) != failed->npos)
+      refuse(sizes.refusal->expectation, *failed);
+    throw AssertionError("Guard failed: " + *failed);
   }
+  for (const Sizes::Derived& derived : sizes.derived)
+    check_derived(derived.path, derived.name, derived.expr, derived.got, sizes);
+  if (sizes.refusal) refuse(sizes.refusal->expectation, sizes.refusal->guard);
 }
 
 // The root of a reading is an argument of forward; a variadic one is written `args`, and its elements are the
@@ -240,7 +248,8 @@ std::optional<size_t> InputChecks::leaf_of(const GuardExpr::Reading& reading) co
   return std::nullopt;
 }
 
-void InputChecks::check_guard(const GuardExpr& guard, Args leaves) const {
+// What it says, with the names of the program's inputs, where it does not hold.
+std::optional<std::string> InputChecks::failed_guard(const GuardExpr& guard, Args leaves) const {
   using Property = GuardExpr::Reading::Property;
   auto read = [&](const GuardExpr::Reading& reading) -> std::optional<double> {
     const std::optional<size_t> at = leaf_of(reading);
@@ -262,7 +271,7 @@ void InputChecks::check_guard(const GuardExpr& guard, Args leaves) const {
     const std::optional<int64_t> plain = number.maybe_plain();
     return plain ? std::optional<double>(static_cast<double>(*plain)) : std::nullopt;
   };
-  if (guard.holds(read).value_or(true)) return;
+  if (guard.holds(read).value_or(true)) return std::nullopt;
   auto name = [&](const GuardExpr::Reading& reading) {
     const std::optional<size_t> at = leaf_of(reading);
     std::string text = at ? leaves_[*at].name : reading.root;
@@ -271,7 +280,7 @@ void InputChecks::check_guard(const GuardExpr& guard, Args leaves) const {
     if (reading.property == Property::kOffset) text += ".storage_offset()";
     return text;
   };
-  throw AssertionError("Guard failed: " + guard.to_string(name));
+  return guard.to_string(name);
 }
 
 }  // namespace weft

@@ -34,12 +34,12 @@ class InputChecks {
   void check_size(const std::string& path, const std::string& name, const SymInt& expected, const SymInt& got,
                   Sizes& sizes) const;
   bool check_derived(const std::string& path, const std::string& name, const sym::Expr* expr, int64_t got,
-                     const Sizes& sizes) const;
+                     Sizes& sizes) const;
   bool solve_derived(const std::string& path, const std::string& name, const sym::Expr* expr, int64_t got,
                      Sizes& sizes) const;
-  std::optional<int64_t> value_of(const sym::Expr* expr, const Sizes& sizes, const sym::Expr* missing = nullptr,
-                                  int64_t value = 0) const;
-  void check_guard(const GuardExpr& guard, Args leaves) const;
+  std::optional<int64_t> value_of(const sym::Expr* expr, const Sizes& sizes,
+                                  const sym::Expr* missing = nullptr, int64_t value = 0) const;
+  std::optional<std::string> failed_guard(const GuardExpr& guard, Args leaves) const;
   std::optional<size_t> leaf_of(const GuardExpr::Reading& reading) const;
 
   Ref<ShapeEnv> env_;

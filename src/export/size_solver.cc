@@ -59,8 +59,27 @@ void collect_divisors(const Expr* root, std::vector<const Expr*>& divisors) {
   }
 }
 
-// Beyond it nothing is tried: a period, or a bound, that is looked for by trying.
-constexpr int64_t kFurthest = int64_t{1} << 20, kLongestPeriod = 4096;
+// Beyond it nothing is tried: a period, a bound that is looked for by trying, values of a size.
+constexpr int64_t kFurthest = int64_t{1} << 20, kLongestPeriod = 4096, kMostValues = 4096;
+
+// Beyond it, in both directions, a comparison of a polynomial of one symbol with 0 is what it is at it: there
+// are no roots (Cauchy's bound).
+std::optional<int64_t> root_bound(const Expr* condition) {
+  if (!is_integer_comparison(condition)) return {};
+  int64_t degree = 0, first = 1, largest = 0;
+  const Polynomial p = sym::polynomial_of(condition->arg(0));
+  largest = std::abs(p.constant);
+  for (const Term& term : p.terms) {
+    const Expr* monomial = term.monomial;
+    const bool is_power =
+        monomial->kind() == Kind::kMul && monomial->args().size() == 1 && monomial->arg(0)->is_symbol();
+    if (!monomial->is_symbol() && !is_power) return {};
+    const int64_t power = is_power ? monomial->coefficients()[0] : 1;
+    if (power > degree) degree = power, first = std::abs(term.coefficient);
+    largest = std::max(largest, std::abs(term.coefficient));
+  }
+  return 2 + largest / first;
+}
 
 }  // namespace
 
@@ -134,6 +153,37 @@ bool SizeSolver::holds(const Expr* expr, int64_t value, const Expr* symbol) cons
   return truth && std::get<bool>(*truth);
 }
 
+// The values that a size may have: between `lo` and `hi`, `step` apart; without a limit where the range has
+// none.
+SizeSolver::Values SizeSolver::values_of(const Expr* symbol) const {
+  const ValueRange range = own_->range(symbol);
+  Values values{range.lo, range.hi, 1};
+  const auto known = congruences_.find(symbol);
+  if (known == congruences_.end()) return values;
+  const auto [modulus, remainder] = known->second;
+  values.step = modulus;
+  if (values.lo != ValueRange::kNegInf) values.lo += sym::floor_modulo(remainder - values.lo, modulus);
+  if (values.hi != ValueRange::kInf) values.hi -= sym::floor_modulo(values.hi - remainder, modulus);
+  return values;
+}
+
+// Whether a condition on one size holds for all that it may be: few values are tried one by one.
+bool SizeSolver::holds_everywhere(const Expr* expr) const {
+  const std::vector<const Expr*> symbols = symbols_in(expr);
+  if (symbols.size() != 1) return false;
+  Values values = values_of(symbols[0]);
+  if (values.lo == ValueRange::kNegInf) return false;
+  if (values.hi == ValueRange::kInf) {
+    const std::optional<int64_t> bound = root_bound(expr);
+    if (!bound || *bound > kFurthest) return false;
+    values.hi = std::max(values.lo, *bound) + values.step;
+  }
+  if ((values.hi - values.lo) / values.step > kMostValues) return false;
+  for (int64_t value = values.lo; value <= values.hi; value += values.step)
+    if (!holds(expr, value, symbols[0])) return false;
+  return true;
+}
+
 // Whatever becomes of a size by this condition, it is its cause.
 bool SizeSolver::learn(size_t condition, const Expr* expr, bool is_forced) {
   struct State {
@@ -149,7 +199,8 @@ bool SizeSolver::learn(size_t condition, const Expr* expr, bool is_forced) {
   for (size_t i = 0; i < own_symbols_.size(); ++i) {
     if (state(own_symbols_[i]) == before[i]) continue;
     has_changed = true;
-    causes_[own_symbols_[i]].push_back({condition, is_forced && own_->simplify(own_symbols_[i])->is_constant()});
+    causes_[own_symbols_[i]].push_back(
+        {condition, is_forced && own_->simplify(own_symbols_[i])->is_constant()});
   }
   return has_changed;
 }
@@ -194,9 +245,8 @@ bool SizeSolver::settle_congruence(size_t condition, const Expr* expr) {
         range.lo == ValueRange::kNegInf ? range.lo : -sym::floor_divide(-(range.lo - remainder), modulus),
         range.hi == ValueRange::kInf ? range.hi : down(range.hi)};
     const Expr* step = own_->add_symbol({.hint = (value - remainder) / modulus, .declared = steps});
-    const Expr* instead =
-        sym::add(own_->pool(), sym::multiply(own_->pool(), own_->constant(modulus), step),
-                 own_->constant(remainder));
+    const Expr* instead = sym::add(own_->pool(), sym::multiply(own_->pool(), own_->constant(modulus), step),
+                                   own_->constant(remainder));
     if (own_->decide(own_->substitute(expr, {{symbol, instead}})) != true) continue;
     if (modulus == base && known != congruences_.end()) return true;  // it says nothing new
     congruences_[symbol] = {modulus, remainder};
@@ -250,7 +300,7 @@ bool SizeSolver::settle_bounds(size_t condition, const Expr* expr) {
     sym::Trial trial(*own_);
     const auto causes = causes_;
     bound_by(wanted);
-    const bool is_proven = own_->decide(own_->simplify(expr)) == true;
+    const bool is_proven = own_->decide(own_->simplify(expr)) == true || holds_everywhere(expr);
     causes_ = causes;
     if (!is_proven) return false;
   }
@@ -305,7 +355,7 @@ bool SizeSolver::force(size_t condition, const Expr* expr) {
 // Whether anything was learnt; a condition that holds by now says nothing.
 bool SizeSolver::settle(size_t condition, const Expr* expr) {
   expr = own_->simplify(expr);
-  if (expr->is_constant() || own_->decide(expr) == true) return false;
+  if (expr->is_constant() || own_->decide(expr) == true || holds_everywhere(expr)) return false;
   if (expr->kind() == Kind::kAnd) {
     bool changed = false;
     for (const Expr* arg : expr->args()) changed |= settle(condition, arg);
@@ -328,7 +378,19 @@ bool SizeSolver::settle(size_t condition, const Expr* expr) {
   return force(condition, expr);
 }
 
+// A remainder and a range may leave one value.
+bool SizeSolver::settle_single_values() {
+  for (const auto& [symbol, congruence] : congruences_) {
+    const Values values = values_of(symbol);
+    if (values.lo != values.hi || own_->simplify(symbol)->is_constant()) continue;
+    const Expr* is_it = sym::compare(own_->pool(), Kind::kEq, symbol, own_->constant(values.lo));
+    return learn(causes_[symbol].back().condition, is_it);
+  }
+  return false;
+}
+
 bool SizeSolver::pass() {
+  if (settle_single_values()) return true;
   // What can be declared comes first: it may decide the rest.
   for (const bool complex_ones : {false, true})
     for (size_t i = 0; i < conditions_.size(); ++i) {
@@ -352,7 +414,8 @@ std::vector<SizeSolver::Size> SizeSolver::solve() {
     const Polynomial p = sym::polynomial_of(value);
     if (value->is_constant()) {
       size.constant = value->value();
-    } else if (value != own_symbols_[i] && is_linear(p) && p.terms.size() == 1 && p.terms[0].coefficient > 0) {
+    } else if (value != own_symbols_[i] && is_linear(p) && p.terms.size() == 1 &&
+               p.terms[0].coefficient > 0) {
       const auto at = std::ranges::find(own_symbols_, p.terms[0].monomial);
       size.other = symbols_[static_cast<size_t>(at - own_symbols_.begin())];
       size.scale = p.terms[0].coefficient;

@@ -54,6 +54,9 @@ class SizeSolver {
   std::vector<Size> solve();
 
  private:
+  struct Values {
+    int64_t lo, hi, step;
+  };
   const sym::Expr* copied(const sym::Expr* expr);
   bool pass();
   bool settle(size_t condition, const sym::Expr* expr);
@@ -62,6 +65,9 @@ class SizeSolver {
   bool settle_bounds(size_t condition, const sym::Expr* expr);
   bool settle_at_hints(size_t condition, const sym::Expr* expr);
   bool force(size_t condition, const sym::Expr* expr);
+  bool settle_single_values();
+  Values values_of(const sym::Expr* symbol) const;
+  bool holds_everywhere(const sym::Expr* expr) const;
   bool learn(size_t condition, const sym::Expr* expr, bool is_forced = false);
   bool holds(const sym::Expr* expr, int64_t value, const sym::Expr* symbol) const;
   int64_t example(const sym::Expr* symbol) const;

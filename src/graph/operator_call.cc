@@ -89,7 +89,8 @@ std::optional<CompleteCall> call_on_tensors(const Operator& op, Args complete) {
   CompleteCall call{tensors, by_names(op, complete, *tensors)};
   for (size_t i = 0; i < call.args.size(); ++i) {
     if (tensors->info().is_tensor[i] != 1 || call.args[i].is_tensor()) continue;
-    if (!call.args[i].is_number()) return std::nullopt;
+    // A number that only a run tells has no tensor.
+    if (!call.args[i].is_number() || call.args[i].to_scalar().is_symbolic()) return std::nullopt;
     call.args[i] = number_as_tensor(call.args[i]);
   }
   return call;

@@ -6,6 +6,7 @@
 #include "weft/base/warning.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/operator_value.h"
+#include "weft/ops/overloads.h"
 
 namespace weft::pt2 {
 
@@ -310,8 +311,28 @@ class Builder {
       read_argument(input, name, target, args, kwargs, inputs);
     Node& node = graph_.create(NodeKind::kCallFunction, target, std::move(args), std::move(kwargs), name);
     if (target.is_missing()) node.meta().extra.set(kInputsNote, Value::list(inputs));
+    check_arguments(node);
     read_notes(json.at("metadata"), node);
     define_outputs(json, outputs, name, node);
+  }
+
+  // What is noted of the arguments must fit the operator's schema.
+  void check_arguments(const Node& node) const {
+    const Operator* op = node.target().op();
+    if (!op || op->def().higher_order) return;
+    bool is_known = true;
+    auto noted = [&](Node& input) {
+      const NodeMeta* meta = input.meta_or_null();
+      is_known &= meta && !meta->value.is_none();
+      return is_known ? meta->value : Value();
+    };
+    ValueList args;
+    Kwargs kwargs;
+    for (const Value& arg : node.args()) args.push_back(map_nodes(arg, noted));
+    for (const auto& [name, arg] : node.kwargs()) kwargs.emplace_back(name, map_nodes(arg, noted));
+    std::string why;
+    if (is_known && !bind_arguments(*op, args, kwargs, &why))
+      refuse("{}: {}; the schema is {}", source_, why, op->schema_text());
   }
 
   static std::string name_of_outputs(const Json::Array& outputs) {

@@ -23,6 +23,8 @@ constexpr uint16_t kStored = 0, kDeflated = 8;
 constexpr uint32_t kIn64 = 0xFFFFFFFF;
 // Deflate codes at most 258 bytes in 2 bits.
 constexpr uint64_t kMostRatio = 1032, kInflateSlack = 64;
+// Text in a program's words is not deflated to less than this; beyond a size, whatever is must be an attack.
+constexpr uint64_t kMostTextRatio = 100, kAnyRatio = 16 << 20;
 
 template <typename... A>
 void check_format(bool ok, std::string_view source, fmt::format_string<const A&...> text, const A&... args) {
@@ -355,6 +357,9 @@ void Archive::inflate_into(const Entry& entry, char* into) const {
 std::string Archive::read(const Entry& entry, uint64_t most) const {
   check_format(entry.size <= most, source(), "entry '{}': {} bytes are more than it may have ({})",
                entry.name, entry.size, most);
+  check_format(!entry.is_deflated || entry.size <= kAnyRatio || entry.size / kMostTextRatio <= entry.stored,
+               source(), "entry '{}': {} deflated bytes would become {}; so does a zip bomb", entry.name,
+               entry.stored, entry.size);
   std::string content;
   if (entry.is_deflated) {
     content.resize(entry.size);

@@ -154,16 +154,16 @@ class Inserter {
       Graph::InsertScope insertion = graph_.inserting_before(*others[0]);
       for (Node* input : inputs) learn(*input);
       read_and_assert();
+      advanced_.reset();
     }
     for (Node* node : others) {
       if (node->kind() == NodeKind::kOutput || pending_.empty()) break;
-      Node* const next = node->next();
-      {
-        Graph::InsertScope insertion = graph_.inserting_after(*node);
-        learn(*node);
-        read_and_assert();
-      }
-      for (Node* made = node->next(); made != next; made = made->next()) take_origin(*made, *node);
+      Graph::InsertScope insertion = graph_.inserting_after(*node);
+      learn(*node);
+      read_and_assert();
+      Node* const end = graph_.insertion_point();
+      advanced_.reset();
+      for (Node* made = node->next(); made != end; made = made->next()) take_origin(*made, *node);
     }
     erase_unused();
     return changed_;
@@ -333,7 +333,8 @@ class Inserter {
       const bool reads = user->inputs().size() == 1 && expr_of(*user) == reading.expr && !user->is_impure();
       if (!reads || user->kind() == NodeKind::kOutput) continue;
       Node* here = graph_.insertion_point();
-      if (here && here != user && graph_.is_before(*here, *user)) user->move_before(*here);
+      if (here == user) advanced_.emplace(graph_, user->next());
+      else if (here && graph_.is_before(*here, *user)) user->move_before(*here);
       return *user;
     }
     Node& node = new_reader(reading);
@@ -401,7 +402,9 @@ class Inserter {
   std::vector<Reading> readings_, fresh_;   // all, and those that were just learnt
   std::unordered_set<const Expr*> seen_;    // what there is a reading of
   std::vector<Ref<Node>> helpers_;          // nodes that read symbols
-  bool gained_ = false;                     // there is a node for one more symbol
+  // Where the node at the insertion point is one that is read: behind it.
+  std::optional<Graph::InsertScope> advanced_;
+  bool gained_ = false;  // there is a node for one more symbol
   bool is_first_ = true, changed_ = false;
 };
 

@@ -78,7 +78,7 @@ Findings private_includes(const SourceFile& file) {
 // What is for neither is in a folder `detail`, or private. A header that is generated is listed without being
 // there.
 constexpr const char *kForModels = "weft/weft.h", *kForAuthors = "weft/extend.h";
-constexpr size_t kMostForModels = 30;  // a newcomer reads all of it
+constexpr size_t kMostForModels = 32;  // a newcomer reads all of it
 
 std::vector<std::string> listed_in(const std::vector<SourceFile>& headers, const std::string& umbrella) {
   std::vector<std::string> listed;

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "io/zip.h"
+#include "support/archives.h"
 #include "support/expect_error.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/allocator.h"
@@ -20,54 +21,23 @@
 namespace weft {
 namespace {
 
+using testing::archive_bytes;
+using testing::archive_entries;
+using testing::archive_path;
+using testing::archive_with;
+using testing::archive_with_program;
+using testing::ArchiveEntries;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Entries = std::vector<std::pair<std::string, std::string>>;
+using testing::program_node;
+using testing::zipped_archive;
 
-std::string path_of(const char* name) {
-  return std::string(WEFT_SOURCE_DIR "/tests/compat/archives/") + name + ".pt2";
-}
-std::string bytes_of(const char* name) {
-  std::ifstream file(path_of(name), std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-Entries entries_of(const std::string& bytes) {
-  const zip::Archive archive(FileBytes::copy_of(bytes, "x"));
-  Entries entries;
-  for (const zip::Entry& entry : archive.entries()) entries.emplace_back(entry.name, archive.read(entry));
-  return entries;
-}
-std::string zipped(const Entries& entries) {
-  std::string bytes;
-  zip::Writer writer([&](std::string_view part) { bytes += part; });
-  for (const auto& [name, content] : entries) writer.add(name, content);
-  writer.finish();
-  return bytes;
-}
-// The archive with one entry changed; an empty text leaves it out.
-std::string with(const char* name, const std::string& entry,
-                 const std::function<std::string(std::string)>& change) {
-  Entries entries = entries_of(bytes_of(name));
-  for (auto& [path, content] : entries)
-    if (path.ends_with(entry)) content = change(content);
-  std::erase_if(entries, [&](const auto& e) { return e.first.ends_with(entry) && e.second.empty(); });
-  return zipped(entries);
-}
-// The archive with its program changed.
-std::string with_program(const char* name, const std::function<void(Json&)>& change) {
-  return with(name, "models/model.json", [&](const std::string& text) {
-    Json json = Json::parse(text);
-    change(json);
-    return json.to_text();
-  });
-}
 void expect_refused(const std::string& bytes, const char* words) {
   EXPECT_ERROR_TYPE(FormatError, parse_pt2(bytes, "m.pt2").module(), words);
 }
 
 TEST(Pt2, ReadsWhatPyTorchWrote) {
-  const ExportedProgram program = load_pt2(path_of("scalar_inputs"));
+  const ExportedProgram program = load_pt2(archive_path("scalar_inputs"));
   EXPECT_TRUE(program.is_training_dialect());
   EXPECT_THAT(program.graph().code(),
               HasSubstr("mul = torch.ops.aten.mul.Tensor(repeat, 0.5);  repeat = None"));
@@ -79,12 +49,12 @@ TEST(Pt2, ReadsWhatPyTorchWrote) {
   EXPECT_EQ(*mul->meta_or_null()->extra.find("torch_fn"), Value("mul_1;method_descriptor.mul"));
   const Value example = *program.example_inputs();
   EXPECT_EQ(example.elements()[0].elements()[1], Value(2));
-  EXPECT_THAT(pt2_models(path_of("scalar_inputs")), ElementsAre("model"));
+  EXPECT_THAT(pt2_models(archive_path("scalar_inputs")), ElementsAre("model"));
 }
 
 TEST(Pt2, KeepsAliasesAndUsesWeightsInPlace) {
   const size_t before = allocator_stats().bytes_in_use;
-  const ExportedProgram program = load_pt2(path_of("tied_weights"));
+  const ExportedProgram program = load_pt2(archive_path("tied_weights"));
   EXPECT_TRUE(program.tensor("embedding.weight").is_same(program.tensor("out.weight")));
   EXPECT_FALSE(program.tensor("embedding.weight").is_same(program.tensor("block.weight")));
   EXPECT_TRUE(program.tensor("block.bias").requires_grad());
@@ -99,11 +69,12 @@ TEST(Pt2, KeepsAliasesAndUsesWeightsInPlace) {
     Tensor weight = program.tensor("block.bias");
     weight.fill_(5);
   }
-  EXPECT_FALSE(equal(load_pt2(path_of("tied_weights")).tensor("block.bias"), program.tensor("block.bias")));
+  EXPECT_FALSE(
+      equal(load_pt2(archive_path("tied_weights")).tensor("block.bias"), program.tensor("block.bias")));
 }
 
 TEST(Pt2, NamedTuplesNeedNoRegistration) {
-  const ExportedProgram program = load_pt2(path_of("nested_structures"));
+  const ExportedProgram program = load_pt2(archive_path("nested_structures"));
   const Value example = *program.example_inputs();
   const StructObject* point = struct_in(example.elements()[0].elements()[1]);
   ASSERT_NE(point, nullptr);
@@ -115,10 +86,10 @@ TEST(Pt2, NamedTuplesNeedNoRegistration) {
 
 TEST(Pt2, IsSavedAsTheSameBytesAgain) {
   for (const char* name : {"scalar_inputs", "tied_weights", "nested_structures"}) {
-    const std::string saved = pt2_bytes(load_pt2(path_of(name)));
+    const std::string saved = pt2_bytes(load_pt2(archive_path(name)));
     const ExportedProgram again = parse_pt2(saved);
     EXPECT_EQ(pt2_bytes(again), saved) << name;
-    EXPECT_EQ(again.to_string(), load_pt2(path_of(name)).to_string());
+    EXPECT_EQ(again.to_string(), load_pt2(archive_path(name)).to_string());
     const std::string path = ::testing::TempDir() + "weft_saved.pt2";
     save_pt2(again, path);
     EXPECT_EQ(pt2_bytes(load_pt2(path)), saved);
@@ -126,19 +97,17 @@ TEST(Pt2, IsSavedAsTheSameBytesAgain) {
   }
 }
 
-Json& node_at(Json& program, size_t i) { return program["graph_module"]["graph"]["nodes"].as_array()[i]; }
-
 TEST(Pt2, OperatorsThatAreMissingAreKeptAndListedWhenRun) {
-  const std::string bytes = with_program("scalar_inputs", [](Json& program) {
-    node_at(program, 1)["target"] = "torch.ops.mine.scale.default";
-    node_at(program, 2)["target"] = "torch.ops.mine.turn.Left";
-    node_at(program, 2)["inputs"].as_array()[1]["arg"] = Json::Object{{"as_floats", Json::Array()}};
+  const std::string bytes = archive_with_program("scalar_inputs", [](Json& program) {
+    program_node(program, 1)["target"] = "torch.ops.mine.scale.default";
+    program_node(program, 2)["target"] = "torch.ops.mine.turn.Left";
+    program_node(program, 2)["inputs"].as_array()[1]["arg"] = Json::Object{{"as_floats", Json::Array()}};
   });
   const ExportedProgram program = parse_pt2(bytes);
   EXPECT_THAT(program.graph().code(), HasSubstr("torch.ops.mine.scale.default(repeat, 0.5)"));
   const std::string saved = pt2_bytes(program);
   EXPECT_EQ(pt2_bytes(parse_pt2(saved)), saved);
-  for (const auto& [name, content] : entries_of(saved)) {
+  for (const auto& [name, content] : archive_entries(saved)) {
     if (!name.ends_with("model.json")) continue;
     EXPECT_THAT(content, HasSubstr(R"({"name":"dims","arg":{"as_floats":[]},"kind":1})"));
   }
@@ -151,7 +120,7 @@ TEST(Pt2, OperatorsThatAreMissingAreKeptAndListedWhenRun) {
 }
 
 TEST(Pt2, ContainersOfOtherClassesAreTuples) {
-  const std::string bytes = with_program("nested_structures", [](Json& program) {
+  const std::string bytes = archive_with_program("nested_structures", [](Json& program) {
     Json& signature = program["graph_module"]["module_call_graph"].as_array()[0]["signature"];
     std::string spec = signature["in_spec"].as_string();
     const std::string list = R"("builtins.list", "context": "null")";
@@ -166,7 +135,7 @@ TEST(Pt2, ContainersOfOtherClassesAreTuples) {
 }
 
 TEST(Pt2, DevicesThatAreNotHereBecomeTheCpuWithOneWarning) {
-  const std::string bytes = with("scalar_inputs", "models/model.json", [](std::string text) {
+  const std::string bytes = archive_with("scalar_inputs", "models/model.json", [](std::string text) {
     for (size_t at = text.find("\"cpu\""); at != text.npos; at = text.find("\"cpu\"", at))
       text.replace(at, 5, "\"cuda\"");
     return text;
@@ -180,42 +149,43 @@ TEST(Pt2, DevicesThatAreNotHereBecomeTheCpuWithOneWarning) {
 }
 
 TEST(Pt2, RefusesOtherVersionsAndLayouts) {
-  expect_refused(with_program("scalar_inputs", [](Json& p) { p["schema_version"]["major"] = 9; }),
+  expect_refused(archive_with_program("scalar_inputs", [](Json& p) { p["schema_version"]["major"] = 9; }),
                  "m.pt2: models/model.json: version 9.20 of the schema cannot be read, only 8.x; export the "
                  "program again");
-  expect_refused(with_program("scalar_inputs", [](Json& p) { p["opset_version"]["aten"] = 11; }),
+  expect_refused(archive_with_program("scalar_inputs", [](Json& p) { p["opset_version"]["aten"] = 11; }),
                  "version 11 of the operators of ATen");
-  expect_refused(with("scalar_inputs", "archive_version", [](const std::string&) { return "1"; }),
+  expect_refused(archive_with("scalar_inputs", "archive_version", [](const std::string&) { return "1"; }),
                  "version '1' of the archive is not known");
-  expect_refused(with("scalar_inputs", "archive_format", [](const std::string&) { return "zip"; }),
+  expect_refused(archive_with("scalar_inputs", "archive_format", [](const std::string&) { return "zip"; }),
                  "its format is 'zip', not 'pt2'");
-  expect_refused(with("scalar_inputs", "archive_format", [](const std::string&) { return ""; }),
+  expect_refused(archive_with("scalar_inputs", "archive_format", [](const std::string&) { return ""; }),
                  "there is no entry 'model/archive_format'");
-  expect_refused(with("scalar_inputs", "byteorder", [](const std::string&) { return "big"; }),
+  expect_refused(archive_with("scalar_inputs", "byteorder", [](const std::string&) { return "big"; }),
                  "byte order 'big' is not supported");
-  expect_refused(with("tied_weights", "model_weights_config.json", [](const std::string&) { return ""; }),
-                 "there is no entry for its weights");
-  expect_refused(zipped({{"a/serialized_exported_program.json", "{}"}}),
+  expect_refused(
+      archive_with("tied_weights", "model_weights_config.json", [](const std::string&) { return ""; }),
+      "there is no entry for its weights");
+  expect_refused(zipped_archive({{"a/serialized_exported_program.json", "{}"}}),
                  "it has the layout of PyTorch 2.7 and older");
-  expect_refused(zipped({{"a/data.pkl", "x"}, {"a/version", "3"}}), "m.pt2:");
-  Entries pickled = entries_of(bytes_of("tied_weights"));
+  expect_refused(zipped_archive({{"a/data.pkl", "x"}, {"a/version", "3"}}), "m.pt2:");
+  ArchiveEntries pickled = archive_entries(archive_bytes("tied_weights"));
   for (auto& [name, content] : pickled)
     if (name.ends_with("model_weights_config.json")) name = "model/data/weights/model.pt";
-  expect_refused(zipped(pickled), "its weights are a pickle, as PyTorch 2.8 wrote them");
+  expect_refused(zipped_archive(pickled), "its weights are a pickle, as PyTorch 2.8 wrote them");
 }
 
 TEST(Pt2, RefusesCustomObjectsByName) {
   const std::string payload =
       R"({"config": {"queue": {"path_name": "custom_obj_0", "is_param": false, "use_pickle": true, "tensor_meta": null}}})";
   EXPECT_ERROR_TYPE(UnsupportedError,
-                    parse_pt2(with("tied_weights", "model_constants_config.json",
-                                   [&](const std::string&) { return payload; }),
+                    parse_pt2(archive_with("tied_weights", "model_constants_config.json",
+                                           [&](const std::string&) { return payload; }),
                               "m.pt2"),
                     "m.pt2: 'queue' is a custom object; weft runs no code of classes");
 }
 
 TEST(Pt2, SeveralProgramsAreToldApart) {
-  Entries entries = entries_of(bytes_of("scalar_inputs"));
+  ArchiveEntries entries = archive_entries(archive_bytes("scalar_inputs"));
   const size_t count = entries.size();
   for (size_t i = 0; i < count; ++i) {
     auto [name, content] = entries[i];
@@ -225,7 +195,7 @@ TEST(Pt2, SeveralProgramsAreToldApart) {
         entries.emplace_back(name, content);
       }
   }
-  const std::string bytes = zipped(entries);
+  const std::string bytes = zipped_archive(entries);
   EXPECT_USER_ERROR(parse_pt2(bytes, "m.pt2"),
                     "the archive holds several programs (model, model2); say which one");
   EXPECT_EQ(parse_pt2(bytes, "m.pt2", {.model = "model2"}).inputs().size(), 7u);
@@ -235,22 +205,23 @@ TEST(Pt2, SeveralProgramsAreToldApart) {
 
 TEST(Pt2, RefusesProgramsThatDoNotHold) {
   auto refused = [](const std::function<void(Json&)>& change, const char* words) {
-    expect_refused(with_program("scalar_inputs", change), words);
+    expect_refused(archive_with_program("scalar_inputs", change), words);
   };
-  refused([](Json& p) { node_at(p, 1)["inputs"].as_array()[0]["arg"]["as_tensor"]["name"] = "mean"; },
+  refused([](Json& p) { program_node(p, 1)["inputs"].as_array()[0]["arg"]["as_tensor"]["name"] = "mean"; },
           "argument 'self' of 'mul': there is no value 'mean' before it");
-  refused([](Json& p) { node_at(p, 1)["outputs"].as_array()[0]["as_tensor"]["name"] = "repeat"; },
+  refused([](Json& p) { program_node(p, 1)["outputs"].as_array()[0]["as_tensor"]["name"] = "repeat"; },
           "two values are called 'repeat'");
-  refused([](Json& p) { node_at(p, 1)["inputs"].as_array()[1]["arg"] = Json::Object{{"as_future", 1}}; },
+  refused([](Json& p) { program_node(p, 1)["inputs"].as_array()[1]["arg"] = Json::Object{{"as_future", 1}}; },
           "an argument cannot be as_future");
   refused(
       [](Json& p) {
-        node_at(p, 1)["inputs"].as_array()[1]["arg"] = Json::Object{{"as_int", 1}, {"as_float", 1.0}};
+        program_node(p, 1)["inputs"].as_array()[1]["arg"] = Json::Object{{"as_int", 1}, {"as_float", 1.0}};
       },
       "expected an object with one key");
   EXPECT_ERROR_TYPE(
       UnsupportedError,
-      parse_pt2(with_program("scalar_inputs", [](Json& p) { node_at(p, 1)["target"] = "torch.ops.mul"; }),
+      parse_pt2(archive_with_program("scalar_inputs",
+                                     [](Json& p) { program_node(p, 1)["target"] = "torch.ops.mul"; }),
                 "m.pt2"),
       "m.pt2: models/model.json: node 'mul' calls 'torch.ops.mul', a function of Python that weft does not "
       "have");
@@ -279,7 +250,7 @@ TEST(Pt2, RefusesProgramsThatDoNotHold) {
 
 TEST(Pt2, RefusesWeightsThatReachBeyondTheirFile) {
   auto weights = [](const char* from, const char* to) {
-    return with("tied_weights", "model_weights_config.json", [&](std::string text) {
+    return archive_with("tied_weights", "model_weights_config.json", [&](std::string text) {
       return text.replace(text.find(from), std::string(from).size(), to);
     });
   };
@@ -295,7 +266,7 @@ TEST(Pt2, RefusesWeightsThatReachBeyondTheirFile) {
 
 // Whatever is changed, the file is read or refused.
 TEST(Pt2, ATruncatedOrChangedFileNeverCrashes) {
-  const std::string bytes = bytes_of("nested_structures");
+  const std::string bytes = archive_bytes("nested_structures");
   auto try_load = [](const std::string& file) {
     try {
       const ExportedProgram program = parse_pt2(file, "x");
@@ -307,10 +278,10 @@ TEST(Pt2, ATruncatedOrChangedFileNeverCrashes) {
   };
   for (size_t size = 0; size < bytes.size(); size += 97) try_load(bytes.substr(0, size));
   // Changes inside entries, with checksums that fit.
-  const Entries entries = entries_of(bytes);
+  const ArchiveEntries entries = archive_entries(bytes);
   std::mt19937 random(1);
   for (int round = 0; round < 600; ++round) {
-    Entries changed = entries;
+    ArchiveEntries changed = entries;
     std::string& content = changed[random() % changed.size()].second;
     if (content.empty()) continue;
     for (int i = 0; i < 1 + round % 3; ++i) {
@@ -331,7 +302,7 @@ TEST(Pt2, ATruncatedOrChangedFileNeverCrashes) {
       }
       if (content.empty()) break;
     }
-    try_load(zipped(changed));
+    try_load(zipped_archive(changed));
   }
 }
 

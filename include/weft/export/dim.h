@@ -79,8 +79,8 @@ auto dims(Names... names) {
 
 // "3*root - 1", "root": how linear expressions are written.
 std::string linear_text(int64_t scale, const std::string& root, int64_t offset);
-// "Dim('root', min=3, max=6)". A minimum of 2 or less says nothing: sizes 0 and 1 may be given to any program.
-std::string dim_text(const std::string& name, const sym::ValueRange& range);
+// "Dim('root', min=3, max=6)". A minimum below `least_shown` says nothing: any program takes sizes 0 and 1.
+std::string dim_text(const std::string& name, const sym::ValueRange& range, int64_t least_shown);
 
 // What one size is declared to be: nothing (the example's, as for kStatic), a number that the example must
 // have, a Dim, a hint.
