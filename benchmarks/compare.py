@@ -30,6 +30,7 @@ OWN = {
 # ... time of one case, in ns, and what it may be.
 OWN_TIME = {
     "call with 100 inputs": dict(goal=2000),
+    "weft --version": dict(goal=10e6),
     "joint graph and min-cut, 10^5 nodes": dict(goal=2e9),
 }
 # ... a quantity of weft's that is no time, and what it may be.
@@ -52,7 +53,7 @@ OWN_GROWTH["growth of joint graph and min-cut"] = dict(
     large="joint graph and min-cut, 10^5 nodes", small="joint graph and min-cut, 10^4 nodes", sizes=10, goal=1.5
 )
 # Cases of both that are no times: bytes.
-QUANTITIES = {"bytes saved of ResNet-50", "bytes saved of a GPT-2 decoder"}
+QUANTITIES = {"bytes saved of ResNet-50", "bytes saved of a GPT-2 decoder", "peak memory of a run, mlp", "peak memory of a run, resnet50"}
 # Rows made of two others: how the time of one grows, against its size. The goal is for weft's growth alone.
 GROWTH = {
     "growth per node from 10^5 to 10^6 nodes": dict(
