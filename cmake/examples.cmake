@@ -15,7 +15,7 @@ target_link_libraries(weft-demo-exported PRIVATE weft-digits)
 add_dependencies(weft-demo-exported weft-tool)
 
 # Programs of one page; each is run by a test, too.
-foreach(example capture_mlp per_sample_gradients custom_pass)
+foreach(example capture_mlp export_mlp per_sample_gradients custom_pass)
   add_executable(example-${example} ${PROJECT_SOURCE_DIR}/examples/${example}.cc)
   target_link_libraries(example-${example} PRIVATE weft)
   if(WEFT_BUILD_TESTS)

@@ -66,6 +66,7 @@
 #include "weft/nn/update_rules.h"
 
 // models that come with weft, each by its own header
+#include "weft/models/bert.h"
 #include "weft/models/gpt2.h"
 #include "weft/models/resnet.h"
 

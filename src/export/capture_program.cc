@@ -106,20 +106,20 @@ class Capture {
         sources_(sources_of(call_)),
         tensors_(module.module),
         names_(call_.names, call_.values) {
-    const FakeMode* outer = FakeMode::current();
     env_ = environment_of(leaves_);
-    if (!env_ && outer) env_ = outer->options().shape_env;
+    if (!env_ && outer_) env_ = outer_->options().shape_env;
     const bool is_shared = static_cast<bool>(env_);
     if (!env_) env_ = ShapeEnv::create({.duck_shape = false});
-    if (outer && outer->options().shape_env == env_) fake_.emplace(outer->converter(), true);
+    if (outer_ && outer_->options().shape_env == env_) fake_.emplace(outer_->converter(), true);
     else fake_.emplace(FakeOptions{.shape_env = env_, .allow_real_inputs = true});
-    if (!is_shared && (config.allow_complex_guards_as_runtime_asserts || config.disable_forced_specializations))
+    if (!is_shared &&
+        (config.allow_complex_guards_as_runtime_asserts || config.disable_forced_specializations))
       env_->defer_guards([](const sym::Expr* condition) { return !is_expressible(condition); });
-    declared_.emplace(*env_, leaf_shapes(options.dynamic_shapes, call_.names, call_.values), leaves_, sources_);
+    declared_.emplace(*env_, leaf_shapes(options.dynamic_shapes, call_.names, call_.values), leaves_,
+                      sources_);
   }
 
   ExportedProgram run() {
-    aot::CompileScope scope;
     GraphRecorder recorder({.mode = CaptureMode::kSymbolic,
                             .pre_dispatch = true,
                             .record_stack_traces = true,
@@ -185,8 +185,9 @@ class Capture {
         given = declared_->number(i);
       }
       const bool is_constant = !given.is_tensor() && given.kind() != Value::Kind::kSymInt;
-      parts_.inputs.push_back({.kind = is_constant ? InputSpec::Kind::kConstantInput : InputSpec::Kind::kUserInput,
-                               .constant = is_constant ? given : Value()});
+      parts_.inputs.push_back(
+          {.kind = is_constant ? InputSpec::Kind::kConstantInput : InputSpec::Kind::kUserInput,
+           .constant = is_constant ? given : Value()});
       recorder.add_input(names_.of_leaves()[i], given);
       given_.push_back(std::move(given));
     }
@@ -198,10 +199,11 @@ class Capture {
 
   static void check_outputs(const ValueList& leaves, const Value& result) {
     for (const PathLeaf& leaf : tree_flatten_with_path(result))
-      require(!leaf.value.is_object(),
-              "export: a program gives tensors, numbers, strings, None and containers of them, but the result{} "
-              "is {}",
-              leaf.path.empty() ? "" : " at " + to_string(leaf.path), leaf.value.kind_name());
+      require(
+          !leaf.value.is_object(),
+          "export: a program gives tensors, numbers, strings, None and containers of them, but the result{} "
+          "is {}",
+          leaf.path.empty() ? "" : " at " + to_string(leaf.path), leaf.value.kind_name());
     (void)leaves;
   }
 
@@ -212,7 +214,8 @@ class Capture {
     ConstantLifter lifter(named, tensors_.all_other);
     const size_t num_state = substitutes_.size();
     const std::vector<InputSpec> specs = lifter.lift(parts_.graph_module, num_state);
-    parts_.inputs.insert(parts_.inputs.begin() + static_cast<ptrdiff_t>(num_state), specs.begin(), specs.end());
+    parts_.inputs.insert(parts_.inputs.begin() + static_cast<ptrdiff_t>(num_state), specs.begin(),
+                         specs.end());
     parts_.constants = lifter.literals();
   }
 
@@ -268,6 +271,9 @@ class Capture {
   ModuleTensors tensors_;
   InputNames names_;
   Ref<ShapeEnv> env_;
+  const FakeMode* const outer_ = FakeMode::current();
+  // Before the mode, which is active in it.
+  aot::CompileScope scope_;
   std::optional<FakeMode> fake_;
   std::optional<DeclaredSizes> declared_;
   nn::NamedTensors substitutes_;  // by the names of the state

@@ -28,8 +28,22 @@ std::optional<BoundKey> bound_key(ExprPool& pool, const Expr* polynomial) {
   return BoundKey{make(pool, p), sign, offset};
 }
 
+namespace {
+// What the product of a common factor and the rest tells of b*n - n, that is n*(b - 1): more than its terms
+// do.
+ValueRange factored_range(ExprPool& pool, const Expr* polynomial) {
+  constexpr ValueRange kAny = {ValueRange::kNegInf, ValueRange::kInf};
+  const Polynomial p = polynomial_of(polynomial);
+  if (p.constant != 0 || p.terms.size() < 2) return kAny;
+  const Expr* common = common_monomial(pool, p, p);
+  if (common->is_constant()) return kAny;
+  const Expr* rest = make(pool, divide_by_monomial(pool, p, common));
+  return current_range(pool, common) * known_range(pool, rest);
+}
+}  // namespace
+
 ValueRange known_range(ExprPool& pool, const Expr* polynomial) {
-  ValueRange range = current_range(pool, polynomial);
+  ValueRange range = intersect(current_range(pool, polynomial), factored_range(pool, polynomial));
   if (pool.bounds.empty()) return range;
   std::optional<BoundKey> key = bound_key(pool, polynomial);
   if (!key) return range;

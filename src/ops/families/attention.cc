@@ -171,7 +171,9 @@ Pair flash_parts(const Tensor& query, const Tensor& key_, const Tensor& value_, 
   const DType statistics = query.dtype() == kFloat64 ? kFloat64 : kFloat32;
   Tensor scores = wide_scores(query, key, is_causal, mask, scale_of(query, scale), statistics);
   Tensor norm = transpose(contiguous(transpose(logsumexp_of(scores), 1, 2)), 1, 2);
-  return {output, norm};
+  // As the operator's own result, so that views of it stay possible.
+  const bool has_heads_inside = !query.is_contiguous() && transpose(query, 1, 2).is_contiguous();
+  return {has_heads_inside ? transpose(contiguous(transpose(output, 1, 2)), 1, 2) : output, norm};
 }
 
 std::tuple<TensorSpec, TensorSpec, TensorSpec> flash_backward_meta(const Tensor& grad, const Tensor& query,
