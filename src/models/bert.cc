@@ -6,19 +6,19 @@
 namespace weft::models {
 namespace {
 
-constexpr double kDeviation = 0.02;  // of initial weights
+constexpr double kInitialDeviation = 0.02;  // of initial weights
 
 nn::Embedding table(int64_t count, const BertOptions& options) {
   nn::Embedding embedding(count, options.hidden_size);
   GradModeScope no_grad(false);
-  normal_(embedding.weight, 0, kDeviation);
+  normal_(embedding.weight, 0, kInitialDeviation);
   return embedding;
 }
 
 nn::Linear projection(int64_t in, int64_t out) {
   nn::Linear linear(in, out);
   GradModeScope no_grad(false);
-  normal_(linear.weight, 0, kDeviation);
+  normal_(linear.weight, 0, kInitialDeviation);
   zero_(linear.bias);
   return linear;
 }

@@ -140,7 +140,7 @@ void read_guards(std::string_view bytes) {
 void read_pickle(std::string_view bytes) {
   auto storage = [](const pickle::StorageName& name) {
     require(name.elements >= 0 && name.elements < 1000, "no such storage");
-    return Storage::allocate(static_cast<size_t>(name.elements) * item_size(name.dtype), Device::cpu());
+    return Storage::allocate(static_cast<size_t>(name.elements) * item_size(name.dtype), kCpu);
   };
   const Value value = pickle::load(bytes, "x", storage, {.most_values = 10000});
   value.to_string();
