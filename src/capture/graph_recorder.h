@@ -18,7 +18,9 @@ class GraphRecorder final : public GraphWriter,
                             public LiteralObserver,
                             public nn::ModuleObserver {
  public:
+  // The options must outlive it.
   GraphRecorder(const MakeGraphOptions& options, const nn::Module* root);
+  GraphRecorder(MakeGraphOptions&& options, const nn::Module* root) = delete;
 
   // What the caller gave for an input. Whatever else looks at its memory depends on that input.
   void note_given(const Value& given);

@@ -120,12 +120,12 @@ class Capture {
   }
 
   ExportedProgram run() {
-    GraphRecorder recorder({.mode = CaptureMode::kSymbolic,
-                            .pre_dispatch = true,
-                            .record_stack_traces = true,
-                            .allow_real_inputs = true,
-                            .shape_env = env_},
-                           &module_.module);
+    const MakeGraphOptions recording_options{.mode = CaptureMode::kSymbolic,
+                                             .pre_dispatch = true,
+                                             .record_stack_traces = true,
+                                             .allow_real_inputs = true,
+                                             .shape_env = env_};
+    GraphRecorder recorder(recording_options, &module_.module);
     recorder.note_size_values();
     add_state(recorder);
     add_leaves(recorder);
