@@ -137,6 +137,13 @@ const Tensor& ExportedProgram::tensor(std::string_view name) const {
   fail("the program has no parameter, buffer or constant '{}'", name);
 }
 
+ExportedProgram::NamedTensors ExportedProgram::tensors_of(InputSpec::Kind kind) const {
+  NamedTensors found;
+  for (const InputSpec& spec : inputs())
+    if (spec.kind == kind) found.emplace_back(spec.target, tensor(spec.target));
+  return found;
+}
+
 namespace {
 
 std::string indented(const std::string& text) {

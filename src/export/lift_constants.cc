@@ -9,7 +9,8 @@ namespace weft {
 
 ConstantLifter::ConstantLifter(const ExportedProgram::NamedTensors& named,
                                const ExportedProgram::NamedTensors& taken) {
-  for (const auto& [name, tensor] : named) names_.emplace(tensor.impl()->serial(), name);
+  for (const auto& [name, tensor] : named)
+    if (names_.emplace(tensor.impl()->serial(), name).second) order_.emplace(tensor.impl()->serial(), order_.size());
   for (const auto& [name, tensor] : taken) taken_.push_back(name);
 }
 
@@ -27,6 +28,10 @@ std::vector<InputSpec> ConstantLifter::lift(GraphModule& module, size_t position
     if (node.kind() == NodeKind::kGetAttr && module.find(node.target().to_string()).is_tensor())
       reads.push_back(&node);
   if (reads.empty()) return {};
+  std::ranges::stable_sort(reads, {}, [&](const Node* read) {
+    auto found = order_.find(module.find(read->target().to_string()).to_tensor().impl()->serial());
+    return found == order_.end() ? order_.size() : found->second;
+  });
   const std::vector<Node*> placeholders = graph.placeholders();
   Node* const before = position < placeholders.size() ? placeholders[position]
                        : placeholders.empty()         ? graph.front()

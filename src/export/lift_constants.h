@@ -14,8 +14,8 @@ class ConstantLifter {
   // `named` are those that have a name in the module; another becomes lifted_tensor_0, ...
   ConstantLifter(const ExportedProgram::NamedTensors& named, const ExportedProgram::NamedTensors& taken);
 
-  // The new placeholders stand before the placeholder `position`, in the order in which they are read. One spec
-  // for each of them.
+  // The new placeholders stand before the placeholder `position`: first those with names, in the order of
+  // `named`, then others as they are read. One spec for each of them.
   std::vector<InputSpec> lift(GraphModule& module, size_t position);
   // The tensors that had no name.
   const ExportedProgram::NamedTensors& literals() const { return literals_; }
@@ -24,6 +24,7 @@ class ConstantLifter {
   std::string unused_name();
 
   std::unordered_map<uint64_t, std::string> names_;  // by serial number
+  std::unordered_map<uint64_t, size_t> order_;       // of those that were named from the start
   std::vector<std::string> taken_;
   ExportedProgram::NamedTensors literals_;
   int64_t next_ = 0;

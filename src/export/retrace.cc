@@ -133,6 +133,7 @@ class Retrace {
   }
 
   ExportedProgram finish(GraphModule module, const aot::CallDescription& description) {
+    keep_notes(module.graph());
     ExportedProgram::Parts parts = program_.parts();
     ConstantLifter lifter({}, parts.constants);
     const size_t num_state = static_cast<size_t>(
@@ -150,6 +151,16 @@ class Retrace {
     if (!env_->symbols().empty()) parts.shape_env = env_;
     parts.is_training_dialect = false;
     return ExportedProgram::make(std::move(parts));
+  }
+  // What is known of an input beyond what it runs as: whether it wants a gradient, say.
+  void keep_notes(Graph& graph) const {
+    const std::vector<Node*> before = program_.graph().placeholders(), now = graph.placeholders();
+    for (size_t i = 0; i < before.size(); ++i) {
+      const NodeMeta* noted = before[i]->meta_or_null();
+      if (!noted) continue;
+      now[i]->meta().value = noted->value;
+      now[i]->meta().extra = noted->extra;
+    }
   }
   static bool is_users(const InputSpec& spec) {
     return spec.kind == InputSpec::Kind::kUserInput || spec.kind == InputSpec::Kind::kConstantInput;

@@ -122,6 +122,9 @@ class ExportedProgram {
 
   // The tensor of a parameter, buffer or constant; an error if there is none of that name.
   const Tensor& tensor(std::string_view name) const;
+  // Those that are inputs of the graph, in their order; a tensor of two names comes once.
+  NamedTensors named_parameters() const { return tensors_of(InputSpec::Kind::kParameter); }
+  NamedTensors named_buffers() const { return tensors_of(InputSpec::Kind::kBuffer); }
 
   // The program as a module to call, with the tensors of this one as its parameters and buffers. A call takes
   // the program's arguments; what they must be is checked first, in this order: the trees, types and sizes,
@@ -141,6 +144,7 @@ class ExportedProgram {
 
  private:
   explicit ExportedProgram(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+  NamedTensors tensors_of(InputSpec::Kind kind) const;
   std::shared_ptr<const Parts> parts_;
 };
 
