@@ -9,6 +9,7 @@
 #include "io/zip.h"
 #include "weft/autograd/autograd.h"
 #include "weft/core/struct.h"
+#include "weft/core/value_walk.h"
 #include "weft/io/pt2.h"
 #include "weft/ops/functions.h"
 
@@ -235,8 +236,9 @@ class PayloadWriter {
     std::map<const Storage*, std::string> paths;
     std::vector<Tensor> storages;
     for (const auto& [name, given] : tensors) {
-      require(given.defined() && given.storage()->has_memory() && !given.impl()->box,
-              "'{}' is {} without values; only tensors with values can be saved", name, describe(given));
+      // One without values is an empty file, as PyTorch writes it.
+      require(given.defined() && !given.impl()->box && !given.impl()->is_symbolic(),
+              "'{}' is {}, which cannot be saved; only strided tensors of plain sizes can", name, describe(given));
       NoGrad no_grad;
       Tensor tensor = given.detach();
       if (tensor.is_conj() || tensor.is_neg()) tensor = resolve_neg(resolve_conj(tensor));
@@ -266,6 +268,13 @@ class PayloadWriter {
   std::unordered_map<std::string, bool> is_parameter_;
 };
 
+// Example inputs are kept where all of them have values.
+bool have_values(const std::optional<Value>& inputs) {
+  bool all = inputs.has_value();
+  if (all) for_each_tensor(*inputs, [&](const Tensor& tensor) { all &= tensor.storage()->has_memory(); });
+  return all;
+}
+
 void write(const ExportedProgram& program, zip::Writer::Put put) {
   zip::Writer zip(std::move(put));
   const std::string root = kRoot;
@@ -278,7 +287,7 @@ void write(const ExportedProgram& program, zip::Writer::Put put) {
   payloads.write(program.state_dict(), "data/weights/", "weights", "weight_");
   payloads.write(program.constants(), "data/constants/", "constants", "tensor_");
   zip.add(fmt::format("{}data/sample_inputs/{}.pt", root, kModel),
-          program.example_inputs() ? pickled_archive(*program.example_inputs()) : "");
+          have_values(program.example_inputs()) ? pickled_archive(*program.example_inputs()) : "");
   zip.finish();
 }
 
