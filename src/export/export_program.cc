@@ -1,6 +1,7 @@
 #include "weft/export/export_program.h"
 
 #include "export/capture_program.h"
+#include "export/flat_names.h"
 #include "export/retrace.h"
 
 namespace weft {
@@ -29,6 +30,11 @@ ExportedProgram detail::export_for_training(const ModuleToExport& module, const 
 ExportedProgram detail::export_program(const ModuleToExport& module, const ValueList& args,
                                        const ExportOptions& options) {
   return retraced(export_for_training(module, args, options), {.pre_dispatch = true});
+}
+
+GraphModule detail::export_flat_module(const ModuleToExport& module, const ValueList& args,
+                                       const ExportOptions& options) {
+  return with_flat_names(export_for_training(module, args, options)).module();
 }
 
 }  // namespace weft

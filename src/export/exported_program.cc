@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 #include <unordered_set>
 
@@ -53,6 +54,10 @@ std::string_view kind_name(OutputSpec::Kind kind) {
 
 namespace {
 
+using Parts = ExportedProgram::Parts;
+
+constexpr const char* kConsumers = "source_fn_stack";  // as PyTorch calls this note
+
 bool is_state(const InputSpec& spec) {
   return spec.kind == InputSpec::Kind::kParameter ||
          (spec.kind == InputSpec::Kind::kBuffer && spec.persistent);
@@ -73,7 +78,7 @@ std::unordered_set<std::string_view> names_of(const ExportedProgram::NamedTensor
   return names;
 }
 
-void check_inputs(const ExportedProgram::Parts& parts) {
+void check_inputs(const Parts& parts) {
   const std::vector<Node*> placeholders = parts.graph_module.graph().placeholders();
   require(placeholders.size() == parts.inputs.size(),
           "exported program: its graph has {} placeholders, its signature {} inputs", placeholders.size(),
@@ -107,7 +112,7 @@ void check_inputs(const ExportedProgram::Parts& parts) {
           arguments, call.names.size());
 }
 
-void check_outputs(const ExportedProgram::Parts& parts) {
+void check_outputs(const Parts& parts) {
   const Node* output = parts.graph_module.graph().output_node();
   require(output != nullptr && output->returned().is_sequence(), "exported program: its graph gives no list");
   const size_t count = output->returned().elements().size();
@@ -122,11 +127,31 @@ void check_outputs(const ExportedProgram::Parts& parts) {
           parts.call.result.num_leaves(), leaves);
 }
 
+// What takes a parameter or buffer: "layer1_conv,Conv2d", for the module whose call does first.
+void note_consumers(const Parts& parts) {
+  const std::vector<Node*> placeholders = parts.graph_module.graph().placeholders();
+  for (size_t i = 0; i < placeholders.size(); ++i) {
+    const InputSpec::Kind kind = parts.inputs[i].kind;
+    const bool is_state = kind == InputSpec::Kind::kParameter || kind == InputSpec::Kind::kBuffer;
+    const Node* consumer =
+        is_state && !placeholders[i]->users().empty() ? placeholders[i]->users().list()[0] : nullptr;
+    const NodeMeta* noted = consumer ? consumer->meta_or_null() : nullptr;
+    if (!noted || noted->modules.empty()) continue;
+    NodeMeta& meta = placeholders[i]->meta();
+    if (meta.extra.contains(kConsumers)) continue;
+    const ModuleScope& module = noted->modules.back();
+    std::string path = module.path;
+    std::ranges::replace(path, '.', '_');
+    meta.extra.set(kConsumers, fmt::format("{},{}", path, module.class_name));
+  }
+}
+
 }  // namespace
 
 ExportedProgram ExportedProgram::make(Parts parts) {
   check_inputs(parts);
   check_outputs(parts);
+  note_consumers(parts);
   return ExportedProgram(std::make_shared<const Parts>(std::move(parts)));
 }
 

@@ -10,7 +10,8 @@ namespace weft {
 ConstantLifter::ConstantLifter(const ExportedProgram::NamedTensors& named,
                                const ExportedProgram::NamedTensors& taken) {
   for (const auto& [name, tensor] : named)
-    if (names_.emplace(tensor.impl()->serial(), name).second) order_.emplace(tensor.impl()->serial(), order_.size());
+    if (names_.emplace(tensor.impl()->serial(), name).second)
+      order_.emplace(tensor.impl()->serial(), order_.size());
   for (const auto& [name, tensor] : taken) taken_.push_back(name);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/function_name.h"
 #include "graph/node_rules.h"
 #include "ops/silent_mutation.h"
 #include "weft/base/error.h"
@@ -280,7 +281,8 @@ std::string Node::stack_trace() const {
   std::string text;
   for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
     if (frame->is_library) continue;
-    text += fmt::format("  File \"{}\", line {}, in {}\n", frame->file, frame->line, frame->function);
+    text += fmt::format("  File \"{}\", line {}, in {}\n", frame->file, frame->line,
+                        short_function(frame->function));
     if (const std::string code = frame->code(); !code.empty()) text += "    " + code + "\n";
   }
   return text;

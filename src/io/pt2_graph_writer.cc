@@ -404,7 +404,8 @@ class Writer {
     Json::Object metadata;
     const NodeMeta* meta = node.meta_or_null();
     if (!meta) return metadata;
-    if (!meta->source.empty()) metadata.insert("stack_trace", meta->source);
+    if (std::string trace = node.stack_trace(); !trace.empty())
+      metadata.insert("stack_trace", std::move(trace));
     for (const char* key : {"nn_module_stack", "source_fn_stack", "torch_fn", "custom", "from_node"})
       if (const Value* value = meta->extra.find(key); value && value->is_string())
         metadata.insert(key, value->to_string_view());

@@ -238,7 +238,8 @@ class PayloadWriter {
     for (const auto& [name, given] : tensors) {
       // One without values is an empty file, as PyTorch writes it.
       require(given.defined() && !given.impl()->box && !given.impl()->is_symbolic(),
-              "'{}' is {}, which cannot be saved; only strided tensors of plain sizes can", name, describe(given));
+              "'{}' is {}, which cannot be saved; only strided tensors of plain sizes can", name,
+              describe(given));
       NoGrad no_grad;
       Tensor tensor = given.detach();
       if (tensor.is_conj() || tensor.is_neg()) tensor = resolve_neg(resolve_conj(tensor));

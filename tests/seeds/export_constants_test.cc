@@ -1,4 +1,5 @@
-// The rows of TestExport about parameters, buffers and constants: which inputs they are, and how these are called.
+// The rows of TestExport about parameters, buffers and constants: which inputs they are, and how these are
+// called.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,12 +14,12 @@
 namespace weft {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
-using ::testing::Not;
 using testing::close;
+using ::testing::ElementsAre;
 using testing::Exporter;
 using testing::for_each_variant;
+using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::only_tensor;
 
 std::vector<std::string> placeholder_names(const ExportedProgram& program) {
@@ -163,14 +164,17 @@ struct NamedAsState : nn::Module {
   Tensor param = parameter("param", randn({4})), alpha = buffer("alpha", randn({4})),
          beta = buffer("beta", randn({4}), /*persistent=*/false), gamma = randn({4});
   NamedAsState() { attribute("gamma", gamma); }
-  std::tuple<Tensor, Tensor, Tensor> forward(const Dict& p, const Tensor& b_alpha, const Dict& b, const Tensor& c_gamma) {
+  std::tuple<Tensor, Tensor, Tensor> forward(const Dict& p, const Tensor& b_alpha, const Dict& b,
+                                             const Tensor& c_gamma) {
     return {p.find("param")->to_tensor() + param, alpha + beta + b_alpha + b.find("beta")->to_tensor(),
             gamma + c_gamma};
   }
   WEFT_ARGS(p, b_alpha, b, c_gamma)
 };
 struct NamedAsOperators : nn::Module {
-  Tensor forward(const Tensor& mul, const Tensor& add, const Tensor& add_1) { return mul * mul + add * add_1; }
+  Tensor forward(const Tensor& mul, const Tensor& add, const Tensor& add_1) {
+    return mul * mul + add * add_1;
+  }
   WEFT_ARGS(mul, add, add_1)
 };
 
@@ -182,14 +186,14 @@ Value dict_of(const std::string& key, const Value& value) {
 
 TEST(TestExport, test_placeholder_naming_collisions) {
   for_each_variant([](const Exporter& exports) {
-    const ExportedProgram first =
-        exports(SameWords(), {dict_of("foo", Value::list({randn({4, 4})})), Value::tuple({randn({4, 4})}), randn({4, 4})});
+    const ExportedProgram first = exports(SameWords(), {dict_of("foo", Value::list({randn({4, 4})})),
+                                                        Value::tuple({randn({4, 4})}), randn({4, 4})});
     EXPECT_THAT(placeholder_names(first), ElementsAre("x_foo_0", "x_foo_0_1", "x_foo_0_2"));
 
     const ExportedProgram second = exports(
         NamedAsState(), {dict_of("param", randn({4})), randn({4}), dict_of("beta", randn({4})), randn({4})});
-    EXPECT_THAT(placeholder_names(second), ElementsAre("p_param_1", "b_alpha_1", "b_beta_1", "c_gamma_1", "p_param",
-                                                       "b_alpha", "b_beta", "c_gamma"));
+    EXPECT_THAT(placeholder_names(second), ElementsAre("p_param_1", "b_alpha_1", "b_beta_1", "c_gamma_1",
+                                                       "p_param", "b_alpha", "b_beta", "c_gamma"));
     using Kind = InputSpec::Kind;
     std::vector<Kind> kinds;
     for (const InputSpec& spec : second.inputs()) kinds.push_back(spec.kind);
@@ -200,9 +204,10 @@ TEST(TestExport, test_placeholder_naming_collisions) {
     std::vector<std::pair<std::string, NodeKind>> nodes;
     for (const Node& node : third.graph()) nodes.emplace_back(node.name(), node.kind());
     constexpr auto kInput = NodeKind::kPlaceholder, kCall = NodeKind::kCallFunction;
-    EXPECT_THAT(nodes, ElementsAre(std::pair("mul", kInput), std::pair("add", kInput), std::pair("add_1", kInput),
-                                   std::pair("mul_1", kCall), std::pair("mul_2", kCall), std::pair("add_2", kCall),
-                                   std::pair("output", NodeKind::kOutput)));
+    EXPECT_THAT(nodes,
+                ElementsAre(std::pair("mul", kInput), std::pair("add", kInput), std::pair("add_1", kInput),
+                            std::pair("mul_1", kCall), std::pair("mul_2", kCall), std::pair("add_2", kCall),
+                            std::pair("output", NodeKind::kOutput)));
   });
 }
 
@@ -251,7 +256,8 @@ TEST(TestExport, test_layer_sharing) {
     const ExportedProgram program = exports(copied, {randn({1, 2, 2, 3})});
     auto expect_state = [&](const nn::NamedTensors& state) {
       const nn::NamedTensors wanted = module.state_dict();
-      ASSERT_THAT(tensor_names(state), ElementsAre("norms.0.bias", "norms.0.weight", "norms.1.bias", "norms.1.weight"));
+      ASSERT_THAT(tensor_names(state),
+                  ElementsAre("norms.0.bias", "norms.0.weight", "norms.1.bias", "norms.1.weight"));
       ASSERT_EQ(tensor_names(state), tensor_names(wanted));
       for (size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(close(state[i].second, wanted[i].second));
     };
@@ -298,7 +304,8 @@ TEST(TestOneOffModelExportResult, test_constant_name) {
     EXPECT_THAT(tensor_names(program.constants()), ElementsAre("nested_1.constant", "nested_2.constant"));
     const std::vector<Node*> placeholders = program.graph().placeholders();
     ASSERT_EQ(placeholders.size(), 5u);
-    for (const Node* placeholder : placeholders) EXPECT_EQ(placeholder->name(), placeholder->target().to_string());
+    for (const Node* placeholder : placeholders)
+      EXPECT_EQ(placeholder->name(), placeholder->target().to_string());
     EXPECT_EQ(placeholders[2]->name(), "c_nested_1_constant");
     EXPECT_EQ(placeholders[3]->name(), "c_nested_2_constant");
   });

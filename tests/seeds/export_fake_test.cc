@@ -1,4 +1,5 @@
-// The rows of TestExport about tensors without data: fake inputs, fake modules, exports inside of a fake mode.
+// The rows of TestExport about tensors without data: fake inputs, fake modules, exports inside of a fake
+// mode.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -127,13 +128,16 @@ void expect_exports_on(const Exporter& exports, const Device& device, bool requi
 // Not saved and loaded: what comes from a file has values, and is none of the mode's.
 void expect_exports_on(const Device& device, bool requires_grad) {
   using testing::ExportVariant;
-  for (const ExportVariant variant : {ExportVariant::kPlain, ExportVariant::kRetraced,
-                                      ExportVariant::kPreDispatchDecomposed, ExportVariant::kTrainingDecomposed})
+  for (const ExportVariant variant :
+       {ExportVariant::kPlain, ExportVariant::kRetraced, ExportVariant::kPreDispatchDecomposed,
+        ExportVariant::kTrainingDecomposed})
     expect_exports_on(Exporter(variant), device, requires_grad);
 }
 
 TEST(TestExport, test_export_with_fake_tensor_inputs) { expect_exports_on(kMeta, true); }
-TEST(TestExport, test_export_with_fake_tensor_inputs_on_cuda_devices) { expect_exports_on(Device("sim:1"), false); }
+TEST(TestExport, test_export_with_fake_tensor_inputs_on_cuda_devices) {
+  expect_exports_on(Device("sim:1"), false);
+}
 
 }  // namespace
 }  // namespace weft

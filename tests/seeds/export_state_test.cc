@@ -1,4 +1,5 @@
-// The rows of TestExport about modules and their state: buffers that change, names, programs that are exported again.
+// The rows of TestExport about modules and their state: buffers that change, names, programs that are
+// exported again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -77,7 +78,9 @@ void expect_counts_twice() {
 }
 
 TEST(TestExport, test_to_module_with_mutated_buffer_multiple) { expect_counts_twice<false>(); }
-TEST(TestExport, test_to_module_with_mutated_buffer_multiple_update_sub_later) { expect_counts_twice<true>(); }
+TEST(TestExport, test_to_module_with_mutated_buffer_multiple_update_sub_later) {
+  expect_counts_twice<true>();
+}
 
 struct FixedLinear : nn::Module {
   Tensor weight = randn({20, 98}), bias = randn({20});
@@ -105,10 +108,12 @@ TEST(TestExport, test_module) {
     const ExportedProgram program = exports(OnPairs(), example);
     const ExportedProgram again = exports(program.module(), example);
     const ValueList other = {pair()};
-    const ValueList first = tree_leaves(program.module().call(other)), second = tree_leaves(again.module().call(other));
+    const ValueList first = tree_leaves(program.module().call(other)),
+                    second = tree_leaves(again.module().call(other));
     ASSERT_EQ(first.size(), 2u);
     ASSERT_EQ(second.size(), 2u);
-    for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(close(first[i].to_tensor(), second[i].to_tensor(), 1e-5, 1e-8));
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_TRUE(close(first[i].to_tensor(), second[i].to_tensor(), 1e-5, 1e-8));
   });
 }
 
@@ -162,7 +167,8 @@ TEST(TestExport, test_preserve_requires_grad_placeholders) {
 
 struct WritesSlice : nn::Module {
   Tensor forward(const Tensor& x) {
-    put_at(x, {Slice(), Slice(std::nullopt, 2), Slice()}, at(x, {Slice(), Slice(std::nullopt, 2), Slice()}) + 1);
+    put_at(x, {Slice(), Slice(std::nullopt, 2), Slice()},
+           at(x, {Slice(), Slice(std::nullopt, 2), Slice()}) + 1);
     return x;
   }
   WEFT_ARGS(x)

@@ -53,6 +53,7 @@ ExportedProgram export_program(const ModuleToExport& module, const ValueList& ar
                                const ExportOptions& options);
 ExportedProgram export_for_training(const ModuleToExport& module, const ValueList& args,
                                     const ExportOptions& options);
+GraphModule export_flat_module(const ModuleToExport& module, const ValueList& args, const ExportOptions& options);
 
 template <typename M>
 ModuleToExport module_to_export(const M& module) {
@@ -86,6 +87,13 @@ template <typename M>
 ExportedProgram export_for_training(const M& module, const ValueList& args,
                                     const ExportOptions& options = {}) {
   return detail::export_for_training(detail::module_to_export(module), args, options);
+}
+
+// The same as one module without children: its parameters, buffers and constants have names without dots,
+// "layer1_conv_weight".
+template <typename M>
+GraphModule export_flat_module(const M& module, const ValueList& args, const ExportOptions& options = {}) {
+  return detail::export_flat_module(detail::module_to_export(module), args, options);
 }
 
 }  // namespace weft
