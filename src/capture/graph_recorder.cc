@@ -77,14 +77,16 @@ Tensor GraphRecorder::literal(const Tensor& tensor) {
   const LayerState& state = layer_state();
   if (!(state.active & state.mask & layer_bit())) return tensor;
   attribute_node(tensor);
-  return lift_fresh_copy(tensor);
+  const Tensor copy = lift_fresh_copy(tensor);
+  // As torch.tensor does, which above autograd can be seen.
+  return options_.pre_dispatch ? copy.detach() : copy;
 }
 
 void GraphRecorder::annotate(Node& node, const Value& result) {
   GraphWriter::annotate(node, result);
   // Mostly nothing is known but the modules.
   if (!Origin::current() && !options_.record_stack_traces) node.meta().modules = trail_->modules();
-  else note_origin(node, origin_here());
+  else note_origin(node, origin_of_call(node));
   node.meta().original = original_;
   last_ = &node;
 }
@@ -98,11 +100,25 @@ Origin GraphRecorder::origin_here() const {
   return here;
 }
 
+// As origin_here, and what the program called: its calls are numbered by name, also those in branches. PyTorch
+// tells methods of tensors from functions; what has a `self` is both, and counts as a method.
+Origin GraphRecorder::origin_of_call(const Node& node) {
+  Origin here = origin_here();
+  const Operator* op = node.target().op();
+  const bool is_noted = Origin::current() && !Origin::current()->function.empty();
+  if (!options_.record_stack_traces || is_noted || !op || op->def().higher_order) return here;
+  const Schema& schema = op->schema();
+  const bool is_method = !schema.arguments.empty() && schema.arguments[0].name == "self";
+  here.function = fmt::format("{}_{};{}.{}", schema.name, ++(*calls_)[schema.name],
+                              is_method ? "method_descriptor" : "builtin_function_or_method", schema.name);
+  return here;
+}
+
 OriginRef GraphRecorder::origin_of_last_call() const {
   if (!last_) return nullptr;
   const NodeMeta& meta = *last_->meta_or_null();
   return std::make_unique<const Origin>(
-      Origin{meta.trace, meta.source, meta.modules, last_->name(), /*is_backward=*/true});
+      Origin{meta.trace, meta.source, meta.modules, {}, last_->name(), /*is_backward=*/true});
 }
 
 std::optional<Value> GraphRecorder::decomposed(const Operator& op, Args args) {
@@ -269,6 +285,7 @@ void GraphRecorder::make_branch_graphs(const Operator& op, Args args, ValueList&
     Callable& function = *callable_in(args[branch.argument]);
     BranchGraph graph = capture_branch(function, branch);
     Node& node = new_attribute(branch.graph_name, Value(Ref<ValueObject>(graph.module.callable())), "_");
+    note_origin(node, origin_here());
     nodes[branch.argument] = value_of(node);
     known.add(function, std::move(graph.results));
   }
@@ -287,6 +304,7 @@ GraphRecorder::BranchGraph GraphRecorder::capture_branch(Callable& function, con
   }
   GraphRecorder inner(options, nullptr);
   inner.trail_ = trail_;
+  inner.calls_ = calls_;
   inner.original_ = original_;
   FakeConverter converter;
   const auto split = branch.inputs.begin() + static_cast<ptrdiff_t>(branch.varying);

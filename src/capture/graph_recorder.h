@@ -53,6 +53,7 @@ class GraphRecorder final : public GraphWriter,
   Value unknown_tensor(const Tensor& tensor) override;
   bool is_made_of_nodes(const Tensor& extension) const;
   void annotate(Node& node, const Value& result) override;
+  Origin origin_of_call(const Node& node);
   uint32_t layer_bit() const { return options_.pre_dispatch ? layer::kRecorderUpper : layer::kRecorderLower; }
   // What the decomposition of the call gave; nothing where it has none, or is part of one of the same
   // operator.
@@ -76,6 +77,9 @@ class GraphRecorder final : public GraphWriter,
   ModulePaths paths_;
   ModuleTrail own_trail_;
   const ModuleTrail* trail_ = &own_trail_;  // of the whole program, also while a branch is recorded
+  using CallCounts = std::unordered_map<std::string, int64_t>;  // by what is called
+  CallCounts own_calls_;
+  CallCounts* calls_ = &own_calls_;         // of the whole program, too
   const Operator* original_ = nullptr;      // the outermost one whose decomposition is running
   const Node* last_ = nullptr;              // that was written
   // Constants that nodes stand for, by the memory that a write would change.

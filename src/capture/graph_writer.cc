@@ -132,12 +132,14 @@ void GraphWriter::note_origin(Node& node, Origin here) {
       here.source = known->source;
     }
     if (!known->modules.empty()) here.modules = known->modules;
+    if (!known->function.empty()) here.function = known->function;
     meta.came_from =
         std::make_shared<const NodeMeta::CameFrom>(NodeMeta::CameFrom{known->node, known->is_backward});
   }
   meta.trace = std::move(here.trace);
   meta.source = std::move(here.source);
   meta.modules = std::move(here.modules);
+  if (!here.function.empty()) meta.extra.set("torch_fn", std::move(here.function));
 }
 
 // --- attributes ------------------------------------------------------------------------------------------

@@ -8,12 +8,15 @@
 
 #include "aot/layer_scopes.h"
 #include "capture/graph_recorder.h"
+#include "export/branch_operands.h"
 #include "export/constraint_report.h"
 #include "export/declared_sizes.h"
+#include "export/grad_mode_regions.h"
 #include "export/input_names.h"
 #include "export/lift_constants.h"
 #include "export/module_state.h"
 #include "export/size_solver.h"
+#include "weft/autograd/autograd.h"
 #include "weft/nn/functional_call.h"
 #include "weft/ops/fake.h"
 #include "weft/passes/insert_runtime_assertions.h"
@@ -143,6 +146,8 @@ class Capture {
     check_declared_sizes(*env_, *declared_);
     lift_constants();
     if (!config_.do_not_emit_runtime_asserts) insert_runtime_assertions(parts_.graph_module, *env_);
+    arrange_branches(parts_.graph_module, parts_.inputs.size() - leaves_.size());
+    fold_grad_mode_regions(parts_.graph_module, is_grad_enabled());
     return finish(flat.spec);
   }
 

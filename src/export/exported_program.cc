@@ -146,12 +146,36 @@ void note_consumers(const Parts& parts) {
   }
 }
 
+// Each size of an input that may vary, as PyTorch notes it of the graph.
+void note_varying_sizes(const Parts& parts) {
+  const std::vector<Node*> placeholders = parts.graph_module.graph().placeholders();
+  ValueList constraints;
+  for (size_t i = 0; i < placeholders.size(); ++i) {
+    const NodeMeta* noted = placeholders[i]->meta_or_null();
+    if (parts.inputs[i].kind != InputSpec::Kind::kUserInput || !noted || !noted->value.is_tensor()) continue;
+    const SymIntSpan sizes = noted->value.tensor_ref().sizes();
+    for (size_t d = 0; d < sizes.size(); ++d) {
+      if (!sizes[d].is_symbolic()) continue;
+      auto range = std::ranges::find(parts.ranges, sizes[d].expr(), &RangeConstraint::expr);
+      const sym::ValueRange allowed = range == parts.ranges.end() ? sym::ValueRange() : range->range;
+      Dict constraint;
+      constraint.set("input", placeholders[i]->name());
+      constraint.set("dim", static_cast<int64_t>(d));
+      constraint.set("min", allowed.lo);
+      constraint.set("max", allowed.hi);
+      constraints.emplace_back(std::move(constraint));
+    }
+  }
+  parts.graph_module.meta().set("input_shape_constraints", Value::list(std::move(constraints)));
+}
+
 }  // namespace
 
 ExportedProgram ExportedProgram::make(Parts parts) {
   check_inputs(parts);
   check_outputs(parts);
   note_consumers(parts);
+  note_varying_sizes(parts);
   return ExportedProgram(std::make_shared<const Parts>(std::move(parts)));
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "weft/export/lift_constants.h"
+
 namespace weft {
 
 ConstantLifter::ConstantLifter(const ExportedProgram::NamedTensors& named,
@@ -65,6 +67,57 @@ std::vector<InputSpec> ConstantLifter::lift(GraphModule& module, size_t position
   if (before->kind() == NodeKind::kGetAttr && before->users().empty()) graph.erase(*before);
   module.delete_unused_attributes();
   return specs;
+}
+
+std::vector<InputSpec> ConstantLifter::lift_objects(GraphModule& module, size_t position) {
+  Graph& graph = module.graph();
+  std::vector<InputSpec> specs;
+  std::unordered_map<std::string, Node*> lifted;
+  const std::vector<Node*> placeholders = graph.placeholders();
+  for (Node* read = graph.front(); read;) {
+    Node* const next = read->next();
+    const std::string path = read->target().to_string();
+    const Value value = read->kind() == NodeKind::kGetAttr ? module.find(path) : Value();
+    if (value.is_object() && !value.object_of(ValueObject::Role::kCallable)) {
+      Node*& constant = lifted[path];
+      if (!constant) {
+        Node* const before = position < placeholders.size() ? placeholders[position]
+                             : placeholders.empty()         ? graph.front()
+                                                            : placeholders.back()->next();
+        const auto scope = graph.inserting_before(*before);
+        std::string name = "obj_" + path;
+        for (char& c : name)
+          if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+        constant = &graph.placeholder(name);
+        constant->meta().extra.set("pt2.class", value.to_object()->type_name());
+        objects_.emplace_back(path, value);
+        specs.push_back({.kind = InputSpec::Kind::kCustomObject, .target = path});
+      }
+      read->replace_all_uses_with(*constant);
+      graph.erase(*read);
+    }
+    read = next;
+  }
+  module.delete_unused_attributes();
+  return specs;
+}
+
+ExportedProgram lift_constants(const ExportedProgram& program) {
+  ExportedProgram::Parts parts = program.parts();
+  const auto is_users = [](const InputSpec& spec) {
+    return spec.kind == InputSpec::Kind::kUserInput || spec.kind == InputSpec::Kind::kConstantInput;
+  };
+  size_t position = static_cast<size_t>(std::ranges::find_if(parts.inputs, is_users) - parts.inputs.begin());
+  ConstantLifter lifter({}, parts.constants);
+  auto insert = [&](const std::vector<InputSpec>& specs) {
+    parts.inputs.insert(parts.inputs.begin() + static_cast<ptrdiff_t>(position), specs.begin(), specs.end());
+    position += specs.size();
+  };
+  insert(lifter.lift(parts.graph_module, position));
+  insert(lifter.lift_objects(parts.graph_module, position));
+  parts.constants.insert(parts.constants.end(), lifter.literals().begin(), lifter.literals().end());
+  parts.objects.insert(parts.objects.end(), lifter.objects().begin(), lifter.objects().end());
+  return ExportedProgram::make(std::move(parts));
 }
 
 }  // namespace weft

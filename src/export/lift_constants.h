@@ -17,8 +17,11 @@ class ConstantLifter {
   // The new placeholders stand before the placeholder `position`: first those with names, in the order of
   // `named`, then others as they are read. One spec for each of them.
   std::vector<InputSpec> lift(GraphModule& module, size_t position);
+  // The same with the placeholders for attributes that are objects of custom classes, which stand behind.
+  std::vector<InputSpec> lift_objects(GraphModule& module, size_t position);
   // The tensors that had no name.
   const ExportedProgram::NamedTensors& literals() const { return literals_; }
+  const std::vector<std::pair<std::string, Value>>& objects() const { return objects_; }
 
  private:
   std::string unused_name();
@@ -27,6 +30,7 @@ class ConstantLifter {
   std::unordered_map<uint64_t, size_t> order_;       // of those that were named from the start
   std::vector<std::string> taken_;
   ExportedProgram::NamedTensors literals_;
+  std::vector<std::pair<std::string, Value>> objects_;
   int64_t next_ = 0;
 };
 

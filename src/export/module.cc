@@ -180,11 +180,14 @@ class Unlift {
       case InputSpec::Kind::kUserInput:
       case InputSpec::Kind::kConstantInput:
         return;
-      case InputSpec::Kind::kCustomObject:
-        unsupported("the program needs the custom object '{}', and weft runs no code of classes",
-                    spec.target);
       case InputSpec::Kind::kToken:
         break;
+      case InputSpec::Kind::kCustomObject:
+        if (!object_of(spec.target))
+          unsupported("the program needs the custom object '{}', of a class that is not registered; "
+                      "register_custom_class makes it known",
+                      spec.target);
+        [[fallthrough]];
       default:
         if (placeholder.users().empty()) break;
         const auto scope = graph_.inserting_before(first);
@@ -193,6 +196,11 @@ class Unlift {
         placeholder.replace_all_uses_with(attribute);
     }
     erase_with_users(placeholder);
+  }
+  const Value* object_of(std::string_view name) const {
+    for (const auto& [known, object] : program_.objects())
+      if (known == name) return &object;
+    return nullptr;
   }
   // What is left of a token is used by calls without their token only.
   void erase_with_users(Node& node) {
@@ -210,9 +218,12 @@ class Unlift {
     for (const auto& [path, body] : bodies)
       functions.emplace_back(path, Value(Ref<ValueObject>(body.callable())));
     for (const Node& node : graph_)
-      if (node.kind() == NodeKind::kGetAttr)
+      if (node.kind() == NodeKind::kGetAttr) {
         if (std::optional<Value> value = program_.graph_module().try_find(node.target().to_string()))
           functions.emplace_back(node.target().to_string(), *value);
+        else if (const Value* object = object_of(node.target().to_string()))
+          functions.emplace_back(node.target().to_string(), *object);
+      }
     GraphModule code(owner.root(), functions, std::move(graph_), "ExportedModule");
     const ProgramCall& call = program_.call();
     CallSpec spec{call.names, {}, call.result};
@@ -221,6 +232,7 @@ class Unlift {
       arguments.insert(arguments.end(), group.children().begin(), group.children().end());
     spec.arguments = TreeSpec::tuple(std::move(arguments));
     code.set_call_spec(spec);
+    code.meta() = program_.graph_module().meta();
     GraphModule module = GraphModule::over(owner.root(), code);
     auto checks = std::make_shared<const InputChecks>(program_);
     for (const std::string& guard : checks->unreadable())

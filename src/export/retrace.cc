@@ -8,6 +8,8 @@
 #include "aot/describe.h"
 #include "aot/layer_scopes.h"
 #include "aot/trace_call.h"
+#include "export/branch_operands.h"
+#include "export/grad_mode_regions.h"
 #include "export/lift_constants.h"
 #include "weft/aot/aot_function.h"
 #include "weft/autograd/autograd.h"
@@ -147,6 +149,8 @@ class Retrace {
     parts.outputs = std::move(outputs);
     parts.inputs.insert(parts.inputs.begin() + static_cast<ptrdiff_t>(num_state), lifted.begin(), lifted.end());
     insert_runtime_assertions(module, *env_);
+    arrange_branches(module, num_state + lifted.size());
+    fold_grad_mode_regions(module, is_grad_enabled());
     parts.graph_module = std::move(module);
     if (!env_->symbols().empty()) parts.shape_env = env_;
     parts.is_training_dialect = false;

@@ -298,6 +298,8 @@ Origin Node::origin() const {
     own.source = meta_->source;
   }
   if (!meta_->modules.empty()) own.modules = meta_->modules;
+  if (const Value* function = meta_->extra.find("torch_fn"); function && function->is_string())
+    own.function = function->to_string_view();
   own.is_backward |= meta_->is_backward();
   return own;
 }

@@ -247,9 +247,7 @@ class Builder {
       for (const auto& [key, element] : value.as_object()) dict.set(key, argument(element, what));
       return dict;
     }
-    if (arg.is("as_custom_obj"))
-      unsupported("{}: {}: the program uses an object of class '{}', and weft runs no code of classes",
-                  source_, what, value.at("class_fqn").as_string());
+    if (arg.is("as_custom_obj")) return tensor(value);
     refuse("{}: {}: an argument cannot be {}", source_, what, arg.name);
   }
 
@@ -313,6 +311,13 @@ class Builder {
     if (target.is_missing()) node.meta().extra.set(kInputsNote, Value::list(inputs));
     check_arguments(node);
     read_notes(json.at("metadata"), node);
+    // Files have no node for a function that is read: it is part of the call.
+    if (const NodeMeta* noted = node.meta_or_null())
+      for (Node* input : node.inputs())
+        if (input->kind() == NodeKind::kGetAttr) {
+          input->meta().modules = noted->modules;
+          input->meta().source = noted->source;
+        }
     define_outputs(json, outputs, name, node);
   }
 

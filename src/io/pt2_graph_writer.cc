@@ -188,6 +188,8 @@ class Writer {
   Json reference(const Node& node) {
     if (node.kind() == NodeKind::kGetAttr) return graph_argument(node);
     const std::string& name = first_of(node).name();
+    if (const Value* type = extra(node, "pt2.class"))
+      return variant("as_custom_obj", Json::Object{{"name", name}, {"class_fqn", type->to_string_view()}});
     const Value& value = note_of(node);
     const Json number = Json::Object{{"as_name", name}};
     if (value.is_bool()) return variant("as_sym_bool", number);

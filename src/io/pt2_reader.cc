@@ -8,6 +8,7 @@
 #include "io/stored_tensor.h"
 #include "io/zip.h"
 #include "weft/base/warning.h"
+#include "weft/core/custom_class.h"
 #include "weft/core/struct.h"
 #include "weft/io/pt2.h"
 
@@ -95,13 +96,20 @@ class Payloads {
     json_ = archive.json(config);
   }
 
-  ExportedProgram::NamedTensors read() {
+  // `classes`: of the objects of custom classes that the graph takes, by their names.
+  ExportedProgram::NamedTensors read(const std::map<std::string, std::string>& classes = {}) {
     ExportedProgram::NamedTensors tensors;
     for (const auto& [name, payload] : json_.at("config").as_object()) {
       const std::string what = fmt::format("{}: '{}'", archive_.source(), name);
       While scope([&] { return "reading " + what; });
       const std::string& path = payload.at("path_name").as_string();
       const Json& meta = payload.at("tensor_meta");
+      auto type = classes.find(name);
+      if (const CustomClass* custom = type == classes.end() ? nullptr : find_custom_class(type->second)) {
+        const zip::Entry& entry = archive_.at(folder_ + path);
+        objects_.emplace_back(name, custom->load(read_pickled_archive(zip::Archive(archive_.archive().file(entry)))));
+        continue;
+      }
       if (payload.at("use_pickle").as_bool() || meta.is_null())
         unsupported("{} is {}; weft runs no code of classes and cannot read it", what,
                     path.starts_with("custom_obj") || path.starts_with("opaque_obj") || meta.is_null()
@@ -111,6 +119,7 @@ class Payloads {
     }
     return tensors;
   }
+  const std::vector<std::pair<std::string, Value>>& objects() const { return objects_; }
 
  private:
   static Ints plain(const Json& list, const std::string& what) {
@@ -179,6 +188,7 @@ class Payloads {
   Json json_;
   std::map<std::string, Ref<Storage>> storages_;
   std::map<Key, Tensor> tensors_;
+  std::vector<std::pair<std::string, Value>> objects_;
 };
 
 class ProgramReader {
@@ -208,7 +218,9 @@ class ProgramReader {
     parts.call = root_call_;
     parts.modules = std::move(modules_);
     parts.state = Payloads(archive_, "data/weights/", model_, "weights").read();
-    parts.constants = Payloads(archive_, "data/constants/", model_, "constants").read();
+    Payloads constants(archive_, "data/constants/", model_, "constants");
+    parts.constants = constants.read(custom_classes(parts));
+    parts.objects = constants.objects();
     parts.ranges = symbols.constraints();
     parts.shape_env = symbols.env();
     for (const Json& guard : json_.at("guards_code").as_array()) parts.guards.push_back(guard.as_string());
@@ -219,6 +231,16 @@ class ProgramReader {
   }
 
  private:
+  static std::map<std::string, std::string> custom_classes(const ExportedProgram::Parts& parts) {
+    std::map<std::string, std::string> classes;
+    const std::vector<Node*> placeholders = parts.graph_module.graph().placeholders();
+    for (size_t i = 0; i < placeholders.size() && i < parts.inputs.size(); ++i)
+      if (const NodeMeta* noted = placeholders[i]->meta_or_null())
+        if (const Value* type = noted->extra.find("pt2.class"))
+          classes.emplace(parts.inputs[i].target, type->to_string_view());
+    return classes;
+  }
+
   void check_version() const {
     const Json& version = json_.at("schema_version");
     const int64_t major = version.at("major").as_int(), minor = version.at("minor").as_int();

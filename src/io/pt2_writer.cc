@@ -8,6 +8,7 @@
 #include "io/pt2_symbols.h"
 #include "io/zip.h"
 #include "weft/autograd/autograd.h"
+#include "weft/core/custom_class.h"
 #include "weft/core/struct.h"
 #include "weft/core/value_walk.h"
 #include "weft/io/pt2.h"
@@ -83,13 +84,23 @@ class ProgramWriter {
                                   Json::Object{{"arg", named(name)}, {"tensor_constant_name", spec.target}}));
           break;
         case Kind::kCustomObject:
-          unsupported("the program has the custom object '{}', which cannot be written", spec.target);
+          specs.push_back(variant(
+              "custom_obj",
+              Json::Object{{"arg", Json::Object{{"name", name}, {"class_fqn", class_of(spec.target)}}},
+                           {"custom_obj_name", spec.target}}));
+          break;
         case Kind::kToken:
           specs.push_back(variant("token", Json::Object{{"arg", named(name)}}));
           break;
       }
     }
     return specs;
+  }
+
+  std::string class_of(const std::string& object) const {
+    for (const auto& [name, value] : program_.objects())
+      if (name == object) return value.to_object()->type_name();
+    unsupported("the program has the custom object '{}' without its value, and cannot be written", object);
   }
 
   static Json value_json(const Node& node) {
@@ -231,8 +242,7 @@ class PayloadWriter {
   }
 
   void write(const ExportedProgram::NamedTensors& tensors, const std::string& folder, const char* kind,
-             const char* prefix) {
-    Json::Object config;
+             const char* prefix, Json::Object config = {}) {
     std::map<const Storage*, std::string> paths;
     std::vector<Tensor> storages;
     for (const auto& [name, given] : tensors) {
@@ -264,6 +274,23 @@ class PayloadWriter {
              Json(Json::Object{{"config", std::move(config)}}).to_text());
   }
 
+  // What the custom classes keep of the objects, as entries of the same folder; where they are.
+  Json::Object write_objects(const std::vector<std::pair<std::string, Value>>& objects, const std::string& folder) {
+    Json::Object config;
+    for (const auto& [name, object] : objects) {
+      const std::string type = object.to_object()->type_name();
+      const CustomClass* custom = find_custom_class(type);
+      require(custom != nullptr,
+              "'{}' is an object of class '{}', which is not registered; register_custom_class says how to save it",
+              name, type);
+      const std::string path = fmt::format("custom_obj_{}", config.size());
+      zip_.add(kRoot + folder + path, pickled_archive(custom->save(*object.to_object())));
+      config.insert(name, Json::Object{
+                              {"path_name", path}, {"is_param", false}, {"use_pickle", true}, {"tensor_meta", nullptr}});
+    }
+    return config;
+  }
+
  private:
   zip::Writer& zip_;
   std::unordered_map<std::string, bool> is_parameter_;
@@ -286,7 +313,8 @@ void write(const ExportedProgram& program, zip::Writer::Put put) {
   zip.add(fmt::format("{}models/{}.json", root, kModel), ProgramWriter(program).run().to_text());
   PayloadWriter payloads(program, zip);
   payloads.write(program.state_dict(), "data/weights/", "weights", "weight_");
-  payloads.write(program.constants(), "data/constants/", "constants", "tensor_");
+  payloads.write(program.constants(), "data/constants/", "constants", "tensor_",
+                 payloads.write_objects(program.objects(), "data/constants/"));
   zip.add(fmt::format("{}data/sample_inputs/{}.pt", root, kModel),
           have_values(program.example_inputs()) ? pickled_archive(*program.example_inputs()) : "");
   zip.finish();

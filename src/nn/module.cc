@@ -9,6 +9,7 @@
 #include "nn/backward_hooks.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
+#include "weft/dispatch/recorder.h"
 
 namespace weft::nn {
 namespace {
@@ -108,6 +109,9 @@ void Module::check_new_name(const std::string& name) const {
 
 Tensor Module::parameter(const std::string& name, Tensor tensor) {
   check_new_name(name);
+  // What a program computes while it is captured stays that; the parameter is a tensor beside it.
+  if (tensor.defined() && !tensor.requires_grad() && Recorder::current(Recorder::Position::kUpper))
+    tensor = tensor.detach();
   if (tensor.defined()) tensor.set_requires_grad();
   state_->parameters.emplace_back(name, tensor);
   return tensor;

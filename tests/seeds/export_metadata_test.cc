@@ -9,6 +9,7 @@
 #include "seeds/support/export_texts.h"
 #include "seeds/support/export_variants.h"
 #include "support/tensors.h"
+#include "weft/core/from_data.h"
 #include "weft/nn/layers.h"
 #include "weft/ops/functions.h"
 
@@ -44,6 +45,30 @@ TEST(TestExport, test_stack_trace) {
     EXPECT_TRUE(std::regex_search(linear->stack_trace(),
                                   std::regex("export_metadata_test\\.cc.*in forward\n.*x = linear\\(x\\)")))
         << linear->stack_trace();
+  });
+}
+
+struct SizeByCondition : nn::Module {
+  SymInt forward(const Tensor& x, const Tensor& y) {
+    sym_constrain_range_for_size(y.item(), 2);
+    return sym_ite(x.size(0) == 4, x.size(0), x.size(1));
+  }
+  WEFT_ARGS(x, y)
+};
+
+TEST(TestExport, test_sym_stack_trace) {
+  for_each_variant([](const Exporter& exports) {
+    const Tensor x = randn({4, 4}), y = from_data<int64_t>({5}, {});
+    const ExportedProgram program = exports(
+        SizeByCondition(), {x, y}, {.dynamic_shapes = {{"x", ShapeSpec::each({Dim("dx0"), Dim("dx1")})}}});
+    const Node* constrains = program.graph().find("sym_constrain_range_for_size");
+    if (!constrains) constrains = program.graph().find("sym_constrain_range_for_size_default");
+    ASSERT_NE(constrains, nullptr) << program;
+    EXPECT_TRUE(std::regex_search(constrains->stack_trace(),
+                                  std::regex("in forward\n.*sym_constrain_range_for_size")))
+        << constrains->stack_trace();
+    EXPECT_EQ(tree_leaves(program.module().call({randn({4, 7}), y}))[0].to_int(), 4);
+    EXPECT_EQ(tree_leaves(program.module().call({randn({5, 7}), y}))[0].to_int(), 7);
   });
 }
 

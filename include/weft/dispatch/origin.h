@@ -14,6 +14,7 @@ struct Origin {
   std::shared_ptr<const StackTrace> trace;  // where the program made the call; null: nobody noted
   std::string source;                       // the same as text, where that is all there is
   ModuleStack modules;                      // the calls of modules around it
+  std::string function;                     // what the program called, "cos_1;method_descriptor.cos"; or empty
   std::string node;                         // the name of the node it was; empty: none
   bool is_backward = false;                 // it computes the gradient of that
 

@@ -92,6 +92,7 @@ class ExportedProgram {
     // Parameters and persistent buffers; the other buffers and constants. A tensor of two names is in there
     // twice. Frozen parameters are parameters that require no gradient.
     NamedTensors state, constants;
+    std::vector<std::pair<std::string, Value>> objects;  // that operators take: of registered custom classes
     ProgramCall call;
     Ref<ShapeEnv> shape_env;  // of the sizes that nodes note; null where all are numbers
     std::vector<RangeConstraint> ranges;
@@ -111,6 +112,7 @@ class ExportedProgram {
   const std::vector<OutputSpec>& outputs() const { return parts_->outputs; }
   const NamedTensors& state_dict() const { return parts_->state; }
   const NamedTensors& constants() const { return parts_->constants; }
+  const std::vector<std::pair<std::string, Value>>& objects() const { return parts_->objects; }
   const ProgramCall& call() const { return parts_->call; }
   const Ref<ShapeEnv>& shape_env() const { return parts_->shape_env; }
   const std::vector<RangeConstraint>& range_constraints() const { return parts_->ranges; }

@@ -78,6 +78,8 @@ class GraphModule : public nn::Module {
   // keep types and sizes of it; tensors that come from one have no data.
   const Dict& traced_inputs() const noexcept;
   void set_traced_inputs(Dict inputs) const;
+  // Whatever else is known of it, by name.
+  Dict& meta() const noexcept;
 
   // Runs the graph: one value for each placeholder, or for each argument where there is a CallSpec. As in
   // Python, a placeholder `*args` takes the values that are left over, and `**kwargs` the names.

@@ -19,7 +19,7 @@ namespace weft {
 struct GraphModule::Body {
   Graph graph;
   std::optional<CallSpec> call_spec;
-  Dict traced_inputs;
+  Dict traced_inputs, meta;
   const nn::ModuleState* own = nullptr;  // made for this graph; modules made by `over` have another one
   // What the last call ran, with the tensors of which module, and the graph's version then. Modules made by
   // `over` share a graph.
@@ -288,6 +288,7 @@ bool GraphModule::owns_attributes() const noexcept { return body_->own == state(
 
 const std::optional<CallSpec>& GraphModule::call_spec() const noexcept { return body_->call_spec; }
 void GraphModule::set_call_spec(CallSpec spec) const { body_->call_spec = std::move(spec); }
+Dict& GraphModule::meta() const noexcept { return body_->meta; }
 const Dict& GraphModule::traced_inputs() const noexcept { return body_->traced_inputs; }
 void GraphModule::set_traced_inputs(Dict inputs) const { body_->traced_inputs = std::move(inputs); }
 
@@ -423,6 +424,7 @@ GraphModule::GraphModule(const GraphModule& other) : nn::Module(other) {
     made->graph.owner_ = state();
     made->call_spec = other.body_->call_spec;
     made->traced_inputs = other.body_->traced_inputs;
+    made->meta = other.body_->meta;
     made->own = copy->find_state(other.body_->own).get();
     if (detail::graph_probe) detail::graph_probe(made->graph);
     return made;
