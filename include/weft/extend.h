@@ -7,6 +7,7 @@
 // values: what operators and graphs pass around
 #include "weft/core/argument_names.h"
 #include "weft/core/callable.h"
+#include "weft/core/custom_class.h"
 #include "weft/core/future.h"
 #include "weft/core/option_types.h"
 #include "weft/core/pytree.h"
@@ -111,6 +112,8 @@
 #include "weft/export/dynamic_shapes.h"
 #include "weft/export/errors.h"
 #include "weft/export/exported_program.h"
+#include "weft/export/lift_constants.h"
+#include "weft/export/unflatten.h"
 
 // ahead-of-time autograd: back ends and partitioners
 #include "weft/aot/compile_cache.h"

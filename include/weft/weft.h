@@ -22,6 +22,7 @@
 #include "weft/autograd/autograd.h"
 #include "weft/autograd/function.h"
 #include "weft/ops/autocast.h"
+#include "weft/ops/attention.h"
 
 // modules and their training
 #include "weft/nn/layers.h"
@@ -39,6 +40,7 @@
 
 // programs as graphs
 #include "weft/capture/make_graph.h"
+#include "weft/capture/is_compiling.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/capture/trace.h"
 #include "weft/aot/aot_function.h"

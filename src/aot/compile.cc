@@ -8,6 +8,7 @@
 
 #include "weft/autograd/grad_node.h"
 #include "weft/base/error.h"
+#include "weft/capture/is_compiling.h"
 
 namespace weft {
 
@@ -90,6 +91,7 @@ struct Compiled::Body {
       return f(tree_unflatten(leaves, spec).elements());
     };
     const ValueList examples = unique_leaves(flat.leaves, first);
+    const detail::CompilingScope compiling;
     const GraphModule graph = GraphMaker(f_of_leaves, {.mode = CaptureMode::kFake,
                                                        .pre_dispatch = true,
                                                        .keep_custom_functions = true,

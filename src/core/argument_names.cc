@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,8 @@ std::string_view trimmed(std::string_view text) {
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(" \t\n") - first + 1);
 }
+
+bool is_rest(std::string_view name) { return name.starts_with('*') && !name.starts_with("**"); }
 
 Value literal(std::string_view text) {
   if (text == "true" || text == "false") return text == "true";
@@ -46,6 +49,10 @@ ArgumentNames::ArgumentNames(std::string_view text) {
     require(entries_.empty() || !entries_.back().name.starts_with("**"),
             "argument names: '{}' comes after '{}', which must be the last", name,
             entries_.empty() ? "" : entries_.back().name);
+    require(!is_rest(name) || !rest_position(),
+            "argument names: '{}' comes after '{}', and one name only may take "
+            "what is left over",
+            name, rest_position() ? entries_[*rest_position()].name : "");
     std::optional<Value> value;
     if (equals != std::string_view::npos) value = literal(trimmed(entry.substr(equals + 1)));
     entries_.push_back({std::move(name), std::move(value)});
@@ -72,12 +79,21 @@ bool ArgumentNames::takes_any_name() const {
   return !entries_.empty() && entries_.back().name.starts_with("**");
 }
 
+std::optional<size_t> ArgumentNames::rest_position() const {
+  for (size_t i = 0; i < entries_.size(); ++i)
+    if (is_rest(entries_[i].name)) return i;
+  return std::nullopt;
+}
+
 ValueList ArgumentNames::bind(Args args, const Kwargs& kwargs, std::string_view what) const {
   const size_t named = entries_.size() - (takes_any_name() ? 1 : 0);
-  require(args.size() <= entries_.size(), "{}: takes {} argument{} but {} were given", what, entries_.size(),
+  const std::optional<size_t> rest = rest_position();
+  const size_t positions = std::min(args.size(), rest.value_or(args.size()));
+  require(positions <= entries_.size(), "{}: takes {} argument{} but {} were given", what, entries_.size(),
           entries_.size() == 1 ? "" : "s", args.size());
   std::vector<std::optional<Value>> bound(entries_.size());
-  for (size_t i = 0; i < args.size(); ++i) bound[i] = args[i];
+  for (size_t i = 0; i < positions; ++i) bound[i] = args[i];
+  if (rest) bound[*rest] = Value::list({args.begin() + static_cast<ptrdiff_t>(positions), args.end()});
   Dict others;
   for (const auto& [name, value] : kwargs) {
     std::optional<size_t> at = find(name);

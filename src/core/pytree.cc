@@ -82,7 +82,7 @@ TreeSpec TreeSpec::record(StructTypeRef type, std::vector<size_t> present, std::
             "the tree spec of struct {} names its field {}, of {}, out of order", type->name(), present[i],
             type->fields().size());
   Node node;
-  node.kind = type->form() == StructType::Form::kStruct ? Kind::kStruct : Kind::kNamedTuple;
+  node.kind = type->form() == StructType::Form::kNamedTuple ? Kind::kNamedTuple : Kind::kStruct;
   node.type = std::move(type);
   node.present = std::move(present);
   node.children = std::move(children);

@@ -272,7 +272,7 @@ class Reader {
     std::vector<std::string> all = fields;
     all.insert(all.end(), absent.begin(), absent.end());
     if (StructTypeRef type = find_struct(name)) {
-      bool fits = type->form() == StructType::Form::kStruct && type->fields().size() == all.size();
+      bool fits = type->form() != StructType::Form::kNamedTuple && type->fields().size() == all.size();
       for (const std::string& field : all) fits = fits && type->position(field);
       check(fits, fmt::format("struct {} has other fields than the registered one", name));
       return type;

@@ -27,7 +27,7 @@ TreeLevel level_of_dict(const Dict& dict) {
 }
 
 TreeLevel level_of_record(const StructObject& record) {
-  const bool keeps_none = record.type()->form() == StructType::Form::kNamedTuple;
+  const bool keeps_none = record.type()->keeps_none();
   std::vector<size_t> present;
   ValueList children;
   for (size_t i = 0; i < record.fields().size(); ++i) {

@@ -9,7 +9,7 @@
 
 namespace weft::detail {
 
-StructTypeRef register_fields(const char* name, const char* comma_separated_fields) {
+StructTypeRef register_fields(const char* name, const char* comma_separated_fields, bool keeps_none) {
   std::vector<std::string> fields;
   std::string field;
   for (const char c : std::string_view(comma_separated_fields)) {
@@ -18,7 +18,8 @@ StructTypeRef register_fields(const char* name, const char* comma_separated_fiel
     else field += c;
   }
   if (!field.empty()) fields.push_back(std::move(field));
-  return register_struct(name, std::move(fields));
+  return register_struct(name, std::move(fields),
+                         keeps_none ? StructType::Form::kStructKeepingNone : StructType::Form::kStruct);
 }
 
 std::string place_text(const Place* place) {

@@ -1,7 +1,9 @@
 #include <bit>
+#include <utility>
 
 #include "dispatch/call_text.h"
 #include "dispatch/inplace_view.h"
+#include "dispatch/kept_composites.h"
 #include "weft/base/error.h"
 #include "weft/core/view_step.h"
 #include "weft/dispatch/layers.h"
@@ -72,6 +74,15 @@ void require_tensors(const Operator& op, Args args) {
   }
 }
 
+constinit thread_local const std::unordered_set<const Operator*>* kept_composites = nullptr;
+
+bool is_kept(const Operator& op, uint32_t bits) {
+  if (!kept_composites) [[likely]]
+    return false;
+  const bool is_seen = (bits & (layer::kFunctionalizeLower | layer::kRecorderLower)) != 0;
+  return is_seen && !(bits & layer::kAutograd) && kept_composites->contains(&op);
+}
+
 }  // namespace
 
 Value redispatch(const Operator& op, Args args) {
@@ -81,7 +92,7 @@ Value redispatch(const Operator& op, Args args) {
   const uint32_t flags = flags_of(args);
   uint32_t bits = (state.active | flags) & mask & layer::kAll;
   // A composite has no meaning of its own for whatever is below, even where a call starts there.
-  if (op.is_composite() && bits < layer::kComposites) bits |= layer::kComposites;
+  if (op.is_composite() && bits < layer::kComposites && !is_kept(op, bits)) bits |= layer::kComposites;
   if (const HigherOrder* higher_order = op.def().higher_order) bits &= higher_order->seen_by;
   switch (std::bit_floor(bits)) {
     case layer::kLevels:
@@ -258,5 +269,9 @@ Value call(const Operator& op, std::initializer_list<Value> args) {
 Value call(std::string_view name, std::initializer_list<Value> args) {
   return call(operator_named(name), Args(args.begin(), args.size()));
 }
+
+KeptCompositesScope::KeptCompositesScope(std::unordered_set<const Operator*> operators)
+    : operators_(std::move(operators)), outer_(std::exchange(dispatch::kept_composites, &operators_)) {}
+KeptCompositesScope::~KeptCompositesScope() { dispatch::kept_composites = outer_; }
 
 }  // namespace weft

@@ -17,6 +17,7 @@
 #include "export/module_state.h"
 #include "export/size_solver.h"
 #include "weft/autograd/autograd.h"
+#include "weft/capture/is_compiling.h"
 #include "weft/nn/functional_call.h"
 #include "weft/ops/fake.h"
 #include "weft/passes/insert_runtime_assertions.h"
@@ -45,8 +46,14 @@ struct BoundCall {
 
   BoundCall(const std::vector<std::string>& declared, const ValueList& args, const Kwargs& kwargs)
       : values(args), num_positional(args.size()) {
-    for (size_t i = 0; i < args.size(); ++i)
-      names.push_back(i < declared.size() ? declared[i] : fmt::format("arg{}", i));
+    const auto rest = std::ranges::find_if(
+        declared, [](const std::string& name) { return name.starts_with('*') && !name.starts_with("**"); });
+    const auto num_single = static_cast<size_t>(rest - declared.begin());
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (i < num_single) names.push_back(declared[i]);
+      else if (rest == declared.end()) names.push_back(fmt::format("arg{}", i));
+      else names.push_back(fmt::format("{}_{}", rest->substr(1), i - num_single));
+    }
     Kwargs left = kwargs;
     auto take = [&](size_t i) {
       names.push_back(left[i].first);
@@ -134,6 +141,7 @@ class Capture {
     add_leaves(recorder);
     Value result;
     {
+      const detail::CompilingScope compiling;
       const nn::Substitution state(module_.module, substitutes_);
       GraphRecorder::Scope recording(recorder);
       ValueList given = given_arguments();
@@ -143,6 +151,7 @@ class Capture {
     check_outputs(flat.leaves, result);
     recorder.graph().output(recorder.as_nodes(Value::tuple(flat.leaves)));
     parts_.graph_module = recorder.finish(/*keep_dead_code=*/false);
+    if (!config_.allow_rnn) refuse_recurrent_layers();
     check_declared_sizes(*env_, *declared_);
     lift_constants();
     if (!config_.do_not_emit_runtime_asserts) insert_runtime_assertions(parts_.graph_module, *env_);
@@ -210,6 +219,15 @@ class Capture {
           "is {}",
           leaf.path.empty() ? "" : " at " + to_string(leaf.path), leaf.value.kind_name());
     (void)leaves;
+  }
+
+  void refuse_recurrent_layers() const {
+    for (const Node& node : parts_.graph_module.graph())
+      if (const Operator* op = node.target().op(); op && op->has(Traits::kRecurrent))
+        unsupported(
+            "export: '{}' is a recurrent layer, and ExportConfig::allow_rnn is false (TorchDynamo purposely graph "
+            "breaks on RNN, GRU, LSTMs); set it to true to export such layers",
+            node.name());
   }
 
   // What the graph reads besides becomes an input.

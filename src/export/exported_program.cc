@@ -195,6 +195,26 @@ ExportedProgram::NamedTensors ExportedProgram::tensors_of(InputSpec::Kind kind) 
 
 namespace {
 
+std::optional<Tensor> state_of(const ExportedProgram& program, const Node& node, InputSpec::Kind kind) {
+  if (node.kind() != NodeKind::kPlaceholder) return std::nullopt;
+  const std::vector<Node*> placeholders = program.graph().placeholders();
+  const auto at = std::ranges::find(placeholders, &node);
+  if (at == placeholders.end()) return std::nullopt;
+  const InputSpec& spec = program.inputs()[static_cast<size_t>(at - placeholders.begin())];
+  return spec.kind == kind ? std::optional<Tensor>(program.tensor(spec.target)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Tensor> ExportedProgram::parameter_of(const Node& node) const {
+  return state_of(*this, node, InputSpec::Kind::kParameter);
+}
+std::optional<Tensor> ExportedProgram::buffer_of(const Node& node) const {
+  return state_of(*this, node, InputSpec::Kind::kBuffer);
+}
+
+namespace {
+
 std::string indented(const std::string& text) {
   std::string result;
   for (size_t at = 0; at < text.size();) {

@@ -25,6 +25,7 @@ class Owner {
  public:
   explicit Owner(const ExportedProgram& program) {
     root_.state()->class_name = "ExportedModule";
+    root_.state()->has_fixed_mode = true;
     std::unordered_map<std::string_view, const InputSpec*> specs;
     for (const InputSpec& spec : program.inputs()) specs.emplace(spec.target, &spec);
     auto spec_of = [&](std::string_view name) {
@@ -149,7 +150,8 @@ class Unlift {
       if (target) {
         Node* value = node_in(results[i]);
         require(value != nullptr, "exported program: the new value of '{}' is a constant", spec.target);
-        Node& copy = graph_.call_function("aten::copy_", {value_of(*target), results[i]});
+        Node& copy = graph_.create(NodeKind::kCallFunction, Target::of_operator("aten::copy_"),
+                                   {value_of(*target), results[i]}, {}, "copy__default");
         copy_notes(*value, copy);
         written.emplace(value, &copy);
       } else if (spec.kind != OutputSpec::Kind::kToken) {
@@ -226,7 +228,7 @@ class Unlift {
       }
     GraphModule code(owner.root(), functions, std::move(graph_), "ExportedModule");
     const ProgramCall& call = program_.call();
-    CallSpec spec{call.names, {}, call.result};
+    CallSpec spec{call.names, {}, call.result, call.arguments.children()[0].children().size()};
     std::vector<TreeSpec> arguments;
     for (const TreeSpec& group : call.arguments.children())
       arguments.insert(arguments.end(), group.children().begin(), group.children().end());

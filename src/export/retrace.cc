@@ -8,14 +8,18 @@
 #include "aot/describe.h"
 #include "aot/layer_scopes.h"
 #include "aot/trace_call.h"
+#include "dispatch/kept_composites.h"
 #include "export/branch_operands.h"
 #include "export/grad_mode_regions.h"
 #include "export/lift_constants.h"
+#include "export/preserved_composites.h"
 #include "weft/aot/aot_function.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
+#include "weft/func/functionalize.h"
 #include "weft/graph/interpreter.h"
 #include "weft/ops/fake.h"
+#include "weft/ops/functions.h"
 #include "weft/passes/insert_runtime_assertions.h"
 
 namespace weft {
@@ -40,7 +44,8 @@ void for_each_expr(const Value& value, FunctionRef<void(const sym::Expr*)> f) {
 // Runs the program's graph; values that come from data are the symbols that its nodes note.
 class Rerun : public Interpreter {
  public:
-  Rerun(GraphModule module, ShapeEnv& env) : Interpreter(std::move(module)), env_(env) {}
+  Rerun(const ExportedProgram& program, ShapeEnv& env)
+      : Interpreter(program.graph_module()), program_(program), env_(env) {}
 
   Value run_node(Node& node) override {
     const NodeMeta* noted = node.meta_or_null();
@@ -57,7 +62,42 @@ class Rerun : public Interpreter {
     return result;
   }
 
+  // Whether a conversion copies depends on where and of what type its argument is, which may differ where the
+  // program runs. So it is a copy always, and nobody may write to one that was none.
+  Value call_function(const Target& target, Args args, const Kwargs& kwargs) override {
+    const Operator* op = target.op();
+    // What is in the program already needs no way in.
+    if (op && op->has(Traits::kLifts) && !is_constant(current().args()[0])) return clone(args[0].to_tensor());
+    Value result = Interpreter::call_function(target, args, kwargs);
+    const std::optional<size_t> copies = op ? op->schema().argument_index("copy") : std::nullopt;
+    if (!copies || !op->has(Traits::kMayAlias) || !result.is_tensor() || !args[0].is_tensor() ||
+        !result.tensor_ref().is_same(args[0].tensor_ref()))
+      return result;
+    result = copied(target, args, kwargs, *copies);
+    if (func::is_functional(result.tensor_ref())) func::freeze_functional(result.tensor_ref());
+    return result;
+  }
+
  private:
+  // Whether it is one of the program's constants: an input of the program, or an attribute.
+  bool is_constant(const Value& value) const {
+    const Node* node = node_in(value);
+    if (!node || node->kind() == NodeKind::kGetAttr) return true;
+    const std::vector<Node*> placeholders = program_.graph().placeholders();
+    const auto at = std::ranges::find(placeholders, node);
+    return at != placeholders.end() &&
+           program_.inputs()[static_cast<size_t>(at - placeholders.begin())].kind == InputSpec::Kind::kTensorConstant;
+  }
+
+  Value copied(const Target& target, Args args, Kwargs kwargs, size_t copies) {
+    ValueList given(args.begin(), args.end());
+    std::erase_if(kwargs, [](const auto& entry) { return entry.first == "copy"; });
+    if (copies < given.size()) given[copies] = true;
+    else kwargs.emplace_back("copy", true);
+    return Interpreter::call_function(target, given, kwargs);
+  }
+
+  const ExportedProgram& program_;
   ShapeEnv& env_;
   std::unordered_set<const sym::Expr*> seen_;
 };
@@ -67,10 +107,12 @@ class Retrace {
   Retrace(const ExportedProgram& program, const RetraceOptions& options)
       : program_(program),
         options_(options),
+        preserved_(preserved_composites(options.preserved)),
         env_(program.shape_env() ? program.shape_env() : ShapeEnv::create({.duck_shape = false})) {}
 
   ExportedProgram run() {
     aot::CompileScope scope;
+    const KeptCompositesScope kept(preserved_);
     std::optional<GradModeScope> recording;
     if (!options_.pre_dispatch) recording.emplace(false);
     const FakeMode fake(FakeOptions{.shape_env = env_, .allow_real_inputs = true});
@@ -78,7 +120,7 @@ class Retrace {
     // program runs.
     env_->defer_guards([](const sym::Expr*) { return true; });
     const ValueList inputs = fresh_inputs(fake);
-    auto f = [this](Args given) { return Rerun(program_.graph_module(), *env_).run(given); };
+    auto f = [this](Args given) { return Rerun(program_, *env_).run(given); };
     aot::CallDescription description = aot::describe_call(f, inputs, {});
     check(description);
     aot::forget_aliases(description);
@@ -186,6 +228,7 @@ class Retrace {
 
   const ExportedProgram& program_;
   const RetraceOptions& options_;
+  std::unordered_set<const Operator*> preserved_;
   Ref<ShapeEnv> env_;
   std::vector<std::string> names_;
 };
@@ -199,8 +242,9 @@ ExportedProgram retraced(const ExportedProgram& program, const RetraceOptions& o
 ExportedProgram ExportedProgram::run_decompositions() const {
   return run_decompositions(aot::core_decompositions());
 }
-ExportedProgram ExportedProgram::run_decompositions(const Decompositions& table) const {
-  return retraced(*this, {.decompositions = table});
+ExportedProgram ExportedProgram::run_decompositions(const Decompositions& table,
+                                                    const std::vector<std::string>& preserved) const {
+  return retraced(*this, {.decompositions = table, .preserved = preserved});
 }
 
 }  // namespace weft

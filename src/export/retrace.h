@@ -9,6 +9,8 @@ struct RetraceOptions {
   Decompositions decompositions = {};
   // Keeps composites that neither write nor alias, and switches of the grad mode.
   bool pre_dispatch = false;
+  // Composites that stay whole without pre_dispatch, by name.
+  std::vector<std::string> preserved = {};
 };
 
 // The program as a functional one: what its graph writes are outputs. Its operators are run again on tensors

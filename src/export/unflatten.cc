@@ -96,10 +96,10 @@ class Unflatten {
     Node* last_placeholder = nullptr;
   };
 
-  // Of a functional program: the new value of a buffer or an argument.
+  // Of a functional program, in which nothing else writes: the new value of a buffer or an argument.
   bool is_write_back(const Node& node) const {
-    static const Operator& copy = operator_named("aten::copy_");
-    if (program_.is_training_dialect() || node.target().op() != &copy) return false;
+    const Operator* op = node.target().op();
+    if (program_.is_training_dialect() || !op || !op->info().is_mutable) return false;
     const Node* target = node_in(node.args().at(0));
     return target && (target->kind() == NodeKind::kPlaceholder || target->kind() == NodeKind::kGetAttr);
   }

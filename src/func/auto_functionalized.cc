@@ -78,13 +78,15 @@ Value with_gradient(const Operator&, Args args, FunctionRef<Value(Args)> call_be
 Value jvp_rule(Level&, const Operator&, Args args) { return run_on_copies(args); }
 std::vector<Branch> no_branches(Args) { return {}; }
 
-constexpr HigherOrder kRules = {.seen_by = flow::kSeenBy,
-                                .run = run_on_copies,
-                                .autograd = with_gradient,
-                                .vmap = batched,
-                                .jvp = jvp_rule,
-                                .branches = no_branches,
-                                .fake = run_on_copies};
+constexpr HigherOrder kRules = {
+    .seen_by = flow::kSeenBy,
+    .run = run_on_copies,
+    .autograd = with_gradient,
+    .vmap = batched,
+    .jvp = jvp_rule,
+    .branches = no_branches,
+    .fake = run_on_copies,
+    .code_name = "torch._higher_order_ops.auto_functionalize.auto_functionalized"};
 constinit const OpDef kDefinition = {
     .schema = "higher_order::auto_functionalized(Any _mutable_op, *, Any[] kwargs, ...) -> Any",
     .higher_order = &kRules};

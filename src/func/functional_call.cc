@@ -1,5 +1,7 @@
 #include "func/functional_call.h"
 
+#include <algorithm>
+
 #include "autograd/function.h"
 #include "dispatch/inplace_view.h"
 #include "func/control_flow_rules.h"
@@ -18,7 +20,13 @@ namespace weft {
 
 const Operator* with_written_results(const Operator& op) {
   if (!op.info().is_mutable || op.form() != OpForm::kFunctional) return nullptr;
-  return op.relative(Operator::Relative::kWithWrittenResults);
+  const Operator* values = op.relative(Operator::Relative::kWithWrittenResults);
+  if (!values || values->info().is_mutable) return nullptr;
+  // Another operator may have that name by chance.
+  const auto written = static_cast<size_t>(std::ranges::count(op.info().written, true));
+  const bool fits = values->schema().arguments.size() == op.schema().arguments.size() &&
+                    values->schema().returns.size() == op.schema().returns.size() + written;
+  return fits ? values : nullptr;
 }
 
 namespace {
@@ -37,6 +45,8 @@ class FunctionalCall : FunctionalArguments {
     if (op_.def().higher_order) return custom_function();
     if (const Operator* mutating = mutating_equivalent(op_, args_); mutating && owns_written(*mutating))
       return FunctionalCall(position_, *mutating, args_).run();
+    if (const std::optional<EquivalentCall> call = writeless_equivalent(op_, args_))
+      return FunctionalCall(position_, *call->op, call->args).run();
     if (op_.has(Traits::kGeometry) && op_.has(Traits::kEffectful))
       return change_memory(position_, op_, args_);
     if (op_.info().is_mutable) return mutate();
@@ -232,7 +242,26 @@ class FunctionalCall : FunctionalArguments {
         returns > 1
             ? Value::tuple(ValueList(values.begin(), values.begin() + static_cast<ptrdiff_t>(returns)))
             : values[0];
-    return wrap_results(op_, args_, result, [&](const Tensor& t) { return Value(wrap_value(position_, t)); });
+    return with_given_back(
+        wrap_results(op_, args_, result, [&](const Tensor& t) { return Value(wrap_value(position_, t)); }));
+  }
+
+  // A result for which the meta function gives an argument that is written is that argument, after the write.
+  Value with_given_back(const Value& result) const {
+    if (!op_.def().meta || op_.has(Traits::kDataDependent)) return result;
+    const Value shape = shape_below_everything(op_);
+    auto given_back = [&](const Value& made, const Value& described) {
+      for (size_t i = 0; i < args_.size(); ++i)
+        if (op_.info().written[i] && args_[i].is_tensor() && described.is_tensor() &&
+            described.tensor_ref().is_same(args_[i].tensor_ref()))
+          return args_[i];
+      return made;
+    };
+    if (!result.is_tuple()) return given_back(result, shape);
+    ValueList results;
+    for (size_t i = 0; i < result.elements().size(); ++i)
+      results.push_back(given_back(result.elements()[i], shape.elements().at(i)));
+    return Value::tuple(std::move(results));
   }
 
   // The values are apart: a write to one argument would not be seen in another one.

@@ -94,6 +94,7 @@ class Writer {
       note["call"] = Json::Object{{"names", std::move(names)},
                                   {"arguments", spec->arguments.to_json()},
                                   {"result", spec->result.to_json()}};
+      if (spec->num_positional) note["call"]["positional"] = static_cast<int64_t>(*spec->num_positional);
     }
     return note;
   }
@@ -197,6 +198,8 @@ GraphModule read(const Json& note, const SafeTensors& file, const std::string& p
     for (const Json& name : call->at("names").as_array()) spec.argument_names.push_back(name.as_string());
     spec.arguments = TreeSpec::from_json(call->at("arguments").as_string());
     spec.result = TreeSpec::from_json(call->at("result").as_string());
+    if (const Json* positional = call->find("positional"))
+      spec.num_positional = static_cast<size_t>(positional->as_int());
     module.set_call_spec(std::move(spec));
   }
   if (const Json* inputs = note.find("traced_inputs")) {

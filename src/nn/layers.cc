@@ -23,6 +23,16 @@ Linear::Linear(int64_t in, int64_t out, LinearOptions options)
     : weight(parameter("weight", uniform_by_fan({out, in}, in, options.dtype))),
       bias(parameter("bias", options.bias ? uniform_by_fan({out}, in, options.dtype) : Tensor())) {}
 
+Conv1d::Conv1d(int64_t in, int64_t out, int64_t kernel, ConvOptions options)
+    : weight(parameter("weight",
+                       uniform_by_fan({out, in / options.groups, kernel}, in / options.groups * kernel))),
+      bias(parameter("bias", options.bias ? uniform_by_fan({out}, in / options.groups * kernel) : Tensor())),
+      options_(options) {}
+
+Tensor Conv1d::forward(const Tensor& x) {
+  return conv1d(x, weight, bias, {options_.stride}, {options_.padding}, {options_.dilation}, options_.groups);
+}
+
 Conv2d::Conv2d(int64_t in, int64_t out, int64_t kernel, Conv2dOptions options)
     : weight(parameter("weight", uniform_by_fan({out, in / options.groups, kernel, kernel},
                                                 in / options.groups * kernel * kernel))),

@@ -301,7 +301,14 @@ void Module::load_state_dict(const NamedTensors& given, bool strict) {
 }
 
 void Module::train(bool training) {
-  walk(*state_, "", [&](ModuleState& state, const std::string&) { state.training = training; });
+  if (state_->has_fixed_mode)
+    unsupported(
+        "Calling {} is not supported yet. This is a captured program, which does what its module did in {}; capture "
+        "the module again in the other mode",
+        training ? "train()" : "eval()", state_->training ? "training" : "evaluation");
+  walk(*state_, "", [&](ModuleState& state, const std::string&) {
+    if (!state.has_fixed_mode) state.training = training;
+  });
 }
 void Module::zero_grad() {
   for (const Tensor& parameter : parameters()) parameter.set_grad({});

@@ -98,23 +98,23 @@ constexpr const char* kMixtureCode = R"(
 
 
 def forward(self, arg0_1, arg1_1, arg2_1, arg3_1):
-    auto_functionalized = torch.ops.higher_order.auto_functionalized(torch.ops.auto_test.mix.default, x = arg0_1, y = [arg1_1, arg1_1], z = arg2_1, w = 2, n = arg3_1);  arg1_1 = None
+    auto_functionalized = torch._higher_order_ops.auto_functionalize.auto_functionalized(torch.ops.auto_test.mix.default, x = arg0_1, y = [arg1_1, arg1_1], z = arg2_1, w = 2, n = arg3_1);  arg1_1 = None
     getitem = auto_functionalized[0]
     getitem_1 = auto_functionalized[1]
     getitem_2 = auto_functionalized[2];  auto_functionalized = None
-    auto_functionalized_1 = torch.ops.higher_order.auto_functionalized(torch.ops.auto_test.scale.default, xs = [getitem_1, getitem_2], y = None, by = 2.0);  getitem_1 = getitem_2 = None
+    auto_functionalized_1 = torch._higher_order_ops.auto_functionalize.auto_functionalized(torch.ops.auto_test.scale.default, xs = [getitem_1, getitem_2], y = None, by = 2.0);  getitem_1 = getitem_2 = None
     getitem_4 = auto_functionalized_1[1];  auto_functionalized_1 = None
     getitem_5 = getitem_4[0]
     getitem_6 = getitem_4[1];  getitem_4 = None
     select = torch.ops.aten.select.int(getitem_6, 0, 0)
-    auto_functionalized_2 = torch.ops.higher_order.auto_functionalized(torch.ops.auto_test.scale.default, xs = [getitem_5], y = select, by = 3.0);  getitem_5 = select = None
+    auto_functionalized_2 = torch._higher_order_ops.auto_functionalize.auto_functionalized(torch.ops.auto_test.scale.default, xs = [getitem_5], y = select, by = 3.0);  getitem_5 = select = None
     getitem_9 = auto_functionalized_2[1]
     getitem_10 = getitem_9[0];  getitem_9 = None
     getitem_11 = auto_functionalized_2[2];  auto_functionalized_2 = None
     select_scatter = torch.ops.aten.select_scatter.default(getitem_6, getitem_11, 0, 0);  getitem_6 = getitem_11 = None
     select_2 = torch.ops.aten.select.int(getitem_10, 0, 0)
     select_3 = torch.ops.aten.select.int(arg3_1, 0, 1);  arg3_1 = None
-    auto_functionalized_3 = torch.ops.higher_order.auto_functionalized(torch.ops.auto_test.both.default, x = select_2, n = select_3);  select_2 = select_3 = None
+    auto_functionalized_3 = torch._higher_order_ops.auto_functionalize.auto_functionalized(torch.ops.auto_test.both.default, x = select_2, n = select_3);  select_2 = select_3 = None
     getitem_12 = auto_functionalized_3[0]
     getitem_13 = auto_functionalized_3[1]
     getitem_14 = auto_functionalized_3[2];  auto_functionalized_3 = None
@@ -192,7 +192,7 @@ TEST(AutoFunctionalized, DeadCallsGoAndEffectsStay) {
   GraphModule g = make_graph(func::functionalize(loud), {.mode = CaptureMode::kFake})(ramp({2}));
   EXPECT_THAT(
       g.code(),
-      HasSubstr("torch.ops.higher_order.auto_functionalized(torch.ops.auto_test.noisy.default, x = "));
+      HasSubstr("torch._higher_order_ops.auto_functionalize.auto_functionalized(torch.ops.auto_test.noisy.default, x = "));
   runs = 0;
   g(ramp({2}));
   EXPECT_EQ(runs, 1);

@@ -415,6 +415,19 @@ def forward(self, d, n):
   EXPECT_EQ(read.call({dict}, {{"n", 3}}).to_dict().size(), 2u);
 }
 
+TEST(ParseModule, ArgumentsByPositionAndByName) {
+  const GraphModule module = with_trees();
+  for (const auto& [positional, text] : {std::pair{size_t{2}, "([d, n], {})"}, {1, "([d], {'n':n})"}}) {
+    CallSpec spec = *module.call_spec();
+    spec.num_positional = positional;
+    module.set_call_spec(spec);
+    EXPECT_NE(module.code().find(fmt::format("tree_flatten_spec({}, self._in_spec)", text)), std::string::npos);
+    const GraphModule read = parse_module(module.code(), spec.arguments, spec.result);
+    EXPECT_EQ(read.call_spec()->num_positional, positional);
+    EXPECT_EQ(read.code(), module.code());
+  }
+}
+
 TEST(ParseModule, TypesAndOtherNamesOfLeaves) {
   const GraphModule module = with_trees();
   for (const char* name : {"d_1", "n_1"})
@@ -458,7 +471,7 @@ TEST(ParseModule, ErrorsNamePlaceAndWhatWasExpected) {
   EXPECT_ERROR(body("    a, = fx_pytree.tree_flatten_spec([d], self._in_spec)"), "column 40: expected ', '");
   EXPECT_ERROR(body("    a, = fx_pytree.tree_flatten_spec([n, d], self._in_spec)"),
                "column 39: expected the parameter 'd' but found 'n'");
-  EXPECT_ERROR(body("    a, = something(d)"), "column 10: expected 'fx_pytree.tree_flatten_spec(['");
+  EXPECT_ERROR(body("    a, = something(d)"), "column 10: expected 'fx_pytree.tree_flatten_spec('");
   EXPECT_ERROR(body("    a, a, = fx_pytree.tree_flatten_spec([d, n], self._in_spec)"),
                "column 8: expected a new name, but there is a leaf 'a' already");
   EXPECT_ERROR(body("    a, = fx_pytree.tree_flatten_spec([d, n], self._in_spec)\n    return [a]"),

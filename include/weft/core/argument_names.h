@@ -15,8 +15,9 @@ namespace weft {
 using Kwargs = std::vector<std::pair<std::string, Value>>;
 
 // The names of a function's arguments, with defaults, from a text as C++ would declare them: "x, scale = 2".
-// A default is a number, a bool, a string or nullopt. A last name that begins with ** takes every argument
-// that is given by an unknown name, as a dictionary.
+// A default is a number, a bool, a string or nullopt. As in Python, a name that begins with * takes the
+// positions that are left over, as a list, and names behind it are given by name only; a last name that
+// begins with ** takes every argument that is given by an unknown name, as a dictionary.
 class ArgumentNames {
  public:
   struct Entry {
@@ -33,6 +34,8 @@ class ArgumentNames {
   bool empty() const noexcept { return entries_.empty(); }
   std::optional<size_t> find(std::string_view name) const;
   bool takes_any_name() const;
+  // Where the name with one star stands.
+  std::optional<size_t> rest_position() const;
   // One value for each name. `what` begins the errors: an unknown name (which lists the known ones), one that
   // is given twice, one that is missing, too many values.
   ValueList bind(Args args, const Kwargs& kwargs = {}, std::string_view what = "forward") const;

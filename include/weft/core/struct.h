@@ -13,14 +13,15 @@ namespace weft {
 class StructType : public RefCounted {
  public:
   // What the record is in files. A struct's fields that are None are no leaves of a pytree but part of its
-  // structure (as for PyTorch's dataclasses); a named tuple keeps them.
-  enum class Form : uint8_t { kStruct, kNamedTuple };
+  // structure (as for PyTorch's dataclasses); a named tuple keeps them, and so does a struct that says so.
+  enum class Form : uint8_t { kStruct, kNamedTuple, kStructKeepingNone };
 
   StructType(std::string name, std::vector<std::string> fields, Form form = Form::kStruct);
 
   const std::string& name() const { return name_; }
   const std::vector<std::string>& fields() const { return fields_; }
   Form form() const { return form_; }
+  bool keeps_none() const { return form_ != Form::kStruct; }
   // Where the field stands; empty if there is none of that name.
   std::optional<size_t> position(std::string_view field) const;
   bool operator==(const StructType& other) const;

@@ -35,7 +35,8 @@ T from_value(const Value& value);
 //     std::optional<Tensor> labels;
 //     WEFT_STRUCT(Batch, images, labels)
 //   };
-// WEFT_STRUCT_AS gives it another name in files. For a struct of someone else, specialise StructTraits.
+// WEFT_STRUCT_AS gives it another name in files. With `static constexpr bool kKeepsNone = true;` fields that
+// are None are leaves of pytrees. For a struct of someone else, specialise StructTraits.
 #define WEFT_STRUCT(Type, ...) WEFT_STRUCT_AS(#Type, __VA_ARGS__)
 #define WEFT_STRUCT_AS(file_name, ...)                           \
   static const char* weft_struct_name() { return file_name; }    \
@@ -53,6 +54,10 @@ struct StructTraits {
     return T::weft_struct_name();
   }
   static const char* field_names() { return T::weft_field_names(); }
+  static constexpr bool keeps_none() {
+    if constexpr (requires { T::kKeepsNone; }) return T::kKeepsNone;
+    else return false;
+  }
   template <typename S>
   static auto fields(S& object) {
     return object.weft_fields();
@@ -63,13 +68,19 @@ template <typename T>
 concept RegisteredStruct = requires { StructTraits<T>::name(); };
 
 namespace detail {
-StructTypeRef register_fields(const char* name, const char* comma_separated_fields);
+StructTypeRef register_fields(const char* name, const char* comma_separated_fields, bool keeps_none);
+
+template <typename T>
+constexpr bool keeps_none() {
+  if constexpr (requires { StructTraits<T>::keeps_none(); }) return StructTraits<T>::keeps_none();
+  else return false;
+}
 }  // namespace detail
 
 template <RegisteredStruct T>
 const StructTypeRef& struct_type() {
-  static const StructTypeRef type =
-      detail::register_fields(StructTraits<T>::name(), StructTraits<T>::field_names());
+  static const StructTypeRef type = detail::register_fields(
+      StructTraits<T>::name(), StructTraits<T>::field_names(), detail::keeps_none<T>());
   return type;
 }
 

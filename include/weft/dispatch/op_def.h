@@ -47,6 +47,7 @@ enum class Traits : uint32_t {
   kNumberOverload = 1u << 20,  // the overload "Tensor" of its name with a number for the second tensor
   kLifts = 1u << 21,           // takes a tensor from outside of the program into it
   kCore = 1u << 22,            // stays in a graph of Core ATen: PyTorch's core table leaves it
+  kRecurrent = 1u << 23,       // a layer that goes through a sequence step by step
 };
 constexpr Traits operator|(Traits a, Traits b) { return Traits(uint32_t(a) | uint32_t(b)); }
 constexpr bool operator&(Traits a, Traits b) { return (uint32_t(a) & uint32_t(b)) != 0; }
@@ -264,6 +265,8 @@ struct HigherOrder {
   Value (*fake)(Args args) = nullptr;
   // What the nodes of its calls are called; empty: the operator's name.
   std::string_view node_name = {};
+  // What code calls it; empty: torch.ops.higher_order and its name.
+  std::string_view code_name = {};
 };
 
 struct OpDef {

@@ -128,6 +128,10 @@ class ExportedProgram {
   NamedTensors named_parameters() const { return tensors_of(InputSpec::Kind::kParameter); }
   NamedTensors named_buffers() const { return tensors_of(InputSpec::Kind::kBuffer); }
 
+  // The parameter, or buffer, that a node of the graph stands for; nothing for any other node.
+  std::optional<Tensor> parameter_of(const Node& node) const;
+  std::optional<Tensor> buffer_of(const Node& node) const;
+
   // The program as a module to call, with the tensors of this one as its parameters and buffers. A call takes
   // the program's arguments; what they must be is checked first, in this order: the trees, types and sizes,
   // ranges, guards. What the program changed of its buffers and inputs, they have afterwards. A failed check
@@ -139,7 +143,10 @@ class ExportedProgram {
   // and operators of the table what it says. Without a table: the Core ATen operators. State and constants are
   // shared, the signature says what the program writes.
   ExportedProgram run_decompositions() const;
-  ExportedProgram run_decompositions(const Decompositions& table) const;
+  ExportedProgram run_decompositions(const Decompositions& table) const { return run_decompositions(table, {}); }
+  // The composites that are named, "aten::linear", stay whole all the same. An error that says why for one that
+  // cannot.
+  ExportedProgram run_decompositions(const Decompositions& table, const std::vector<std::string>& preserved) const;
 
   // Code, signature and ranges, laid out as PyTorch prints an exported program.
   std::string to_string() const;
@@ -152,5 +159,8 @@ class ExportedProgram {
 
 // Writes `to_string()`.
 std::ostream& operator<<(std::ostream& out, const ExportedProgram& program);
+
+// The names of all composites that run_decompositions can leave whole.
+std::vector<std::string> preservable_composites();
 
 }  // namespace weft

@@ -16,6 +16,9 @@ struct CallSpec {
   std::vector<std::string> argument_names;
   TreeSpec arguments;  // a tuple
   TreeSpec result;
+  // How many of the arguments come by position, the others by name, where code writes them as such a pair:
+  // ([x], {'y':y}).
+  std::optional<size_t> num_positional = std::nullopt;
 };
 
 // Where a run of a graph takes its random numbers from.

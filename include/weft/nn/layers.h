@@ -6,6 +6,7 @@
 #include "weft/nn/functional.h"
 #include "weft/nn/module.h"
 #include "weft/nn/normalisation.h"
+#include "weft/nn/recurrent.h"
 #include "weft/nn/spatial.h"
 
 // The layers: those of networks in general here, the others in the headers above.
@@ -25,10 +26,23 @@ class Linear : public Module {
   Tensor weight, bias;
 };
 
-struct Conv2dOptions {
+struct ConvOptions {
   int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
   bool bias = true;
 };
+// Of [N, C, L] or [C, L].
+class Conv1d : public Module {
+ public:
+  Conv1d(int64_t in, int64_t out, int64_t kernel, ConvOptions options = {});
+  Tensor forward(const Tensor& x);
+  WEFT_ARGS(input)
+  Tensor weight, bias;
+
+ private:
+  ConvOptions options_;
+};
+
+using Conv2dOptions = ConvOptions;
 class Conv2d : public Module {
  public:
   Conv2d(int64_t in, int64_t out, int64_t kernel, Conv2dOptions options = {});

@@ -41,6 +41,8 @@ struct ModuleState {
   // traced module the second is the TorchScript type: "__torch__.___torch_mangle_0.Linear".
   std::string class_name, qualified_class;
   bool training = true;
+  // What it does in training or in evaluation is written in a graph: it cannot be switched.
+  bool has_fixed_mode = false;
   // The moment when something by a name was replaced last: of two such changes in this process, the later one
   // has the greater number.
   uint64_t last_change = 0;
@@ -141,10 +143,10 @@ template <typename M, typename R, typename... A>
 class ErasedModule final : public ModuleCallable {
  public:
   explicit ErasedModule(Kept<M> module) : module_(std::move(module)) {}
-  using Callable::call;
-  Value call(Args given) override {
+  Value call(Args given) override { return call(given, {}); }
+  Value call(Args given, const Kwargs& by_name) override {
     auto run = [&](auto&&... args) { return (*module_)(std::forward<decltype(args)>(args)...); };
-    return call_with<R, Argument<A>...>(run, names_.bind(given));
+    return call_with<R, Argument<A>...>(run, names_.bind(given, by_name));
   }
   const ArgumentNames* argument_names() const override { return &names_; }
   Ref<Callable> copy() const override { return make_ref<ErasedModule>(module_); }
@@ -239,7 +241,8 @@ class Module {
   void load_state_dict(const NamedTensors& state, bool strict = true);
 
   bool is_training() const { return state_->training; }
-  // Switches this module and all children between training and evaluation.
+  // Switches this module and all children between training and evaluation. Those whose mode is fixed stay as
+  // they are; of such a module itself it is an error.
   void train(bool training = true);
   void eval() { train(false); }
   void zero_grad();

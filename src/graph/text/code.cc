@@ -280,8 +280,20 @@ class CodeWriter {
       bare += leaf.substr(0, colon) + ", ";
     }
     if (!annotated.empty()) annotated = fmt::format("{}{}\n\n", body_indent_, annotated);
-    body_.insert(0, fmt::format("{}{}{}= fx_pytree.tree_flatten_spec([{}], self._in_spec)\n", annotated,
-                                body_indent_, bare, fmt::join(names, ", ")));
+    body_.insert(0, fmt::format("{}{}{}= fx_pytree.tree_flatten_spec({}, self._in_spec)\n", annotated,
+                                body_indent_, bare, trees_text()));
+  }
+
+  // "[x, y]", or as a pair "([x], {'y':y})".
+  std::string trees_text() const {
+    const std::vector<std::string>& names = style_.call_spec->argument_names;
+    const std::optional<size_t>& positional = style_.call_spec->num_positional;
+    if (!positional) return fmt::format("[{}]", fmt::join(names, ", "));
+    const auto split = names.begin() + static_cast<ptrdiff_t>(*positional);
+    std::string by_name;
+    for (auto name = split; name != names.end(); ++name)
+      by_name += fmt::format("{}'{}':{}", by_name.empty() ? "" : ", ", *name, *name);
+    return fmt::format("([{}], {{{}}})", fmt::join(names.begin(), split, ", "), by_name);
   }
 
   void write_return(const Node& node) {

@@ -35,6 +35,7 @@ class CodeReader {
   }
   // The parameters, where they are trees and the graph's placeholders their leaves.
   const std::optional<std::vector<std::string>>& tree_arguments() const { return tree_arguments_; }
+  const std::optional<size_t>& num_positional() const { return num_positional_; }
 
  private:
   struct Parameter {
@@ -192,13 +193,30 @@ class CodeReader {
 
   void read_flattened() {
     in_.skip_spaces();
-    in_.expect("fx_pytree.tree_flatten_spec([");
-    for (size_t i = 0; i < parameters_.size(); ++i) {
-      if (i > 0) in_.expect(", ");
-      if (!in_.accept_word(parameters_[i].name))
-        in_.fail_expected(fmt::format("the parameter '{}'", parameters_[i].name));
+    in_.expect("fx_pytree.tree_flatten_spec(");
+    const bool is_pair = in_.accept("(");
+    in_.expect("[");
+    size_t next = 0;
+    while (next < parameters_.size() && !(is_pair && in_.peek() == ']')) {
+      if (next > 0) in_.expect(", ");
+      read_parameter(next++);
     }
-    in_.expect("], self._in_spec)");
+    in_.expect("]");
+    if (is_pair) {
+      num_positional_ = next;
+      in_.expect(", {");
+      for (; next < parameters_.size(); ++next) {
+        if (next > *num_positional_) in_.expect(", ");
+        in_.expect(fmt::format("'{}':", parameters_[next].name));
+        read_parameter(next);
+      }
+      in_.expect("})");
+    }
+    in_.expect(", self._in_spec)");
+  }
+  void read_parameter(size_t i) {
+    if (!in_.accept_word(parameters_[i].name))
+      in_.fail_expected(fmt::format("the parameter '{}'", parameters_[i].name));
   }
 
   void make_trees() {
@@ -526,6 +544,7 @@ class CodeReader {
   std::string_view heading_indent_;
   std::optional<std::string_view> body_indent_;
   std::optional<std::vector<std::string>> tree_arguments_;
+  std::optional<size_t> num_positional_;
   bool has_returned_ = false;
   bool has_rest_ = false, has_keyword_rest_ = false, has_default_ = false;  // of the parameters so far
 };
@@ -555,7 +574,7 @@ GraphModule parse_module(std::string_view text, TreeSpec arguments, TreeSpec res
           "parse_module: the code gives {} leaves, but the tree given for its result has {}", results,
           result.num_leaves());
   GraphModule module(std::move(graph));
-  module.set_call_spec({names, std::move(arguments), std::move(result)});
+  module.set_call_spec({names, std::move(arguments), std::move(result), reader.num_positional()});
   return module;
 }
 

@@ -38,11 +38,25 @@ Node& ValueReader::read_node(std::string_view name, size_t offset) const {
   in_.fail_at(offset, "expected a value, but nothing above has the name '{}'", name);
 }
 
+namespace {
+
+// The operator that code calls by a name of its own; null if none is.
+const Operator* operator_of_code_name(std::string_view name) {
+  const Operator* op = find_operator(fmt::format("higher_order::{}", name.substr(name.rfind('.') + 1)));
+  const HigherOrder* higher_order = op ? op->def().higher_order : nullptr;
+  return higher_order && higher_order->code_name == name ? op : nullptr;
+}
+
+}  // namespace
+
 Target ValueReader::function(std::string_view name, size_t offset) const {
   static constexpr std::string_view kOperators = "torch.ops.";
   // Their messages suggest near names.
   try {
-    if (!name.starts_with(kOperators)) return python_function(name);
+    if (!name.starts_with(kOperators)) {
+      if (const Operator* op = operator_of_code_name(name)) return *op;
+      return python_function(name);
+    }
     std::string_view rest = name.substr(kOperators.size());
     const size_t dot = rest.find('.');
     if (dot == std::string_view::npos)

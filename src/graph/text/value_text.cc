@@ -213,12 +213,17 @@ void append_target(std::string& out, const Target& target) {
     else out += target.to_string();  // a name, or an operator that is missing
     return;
   }
+  const HigherOrder* higher_order = op->def().higher_order;
+  if (higher_order && !higher_order->code_name.empty()) {
+    out += higher_order->code_name;
+    return;
+  }
   const Schema& schema = op->schema();
   out += "torch.ops.";
   out += schema.ns;
   out += '.';
   out += schema.name;
-  if (op->def().higher_order) return;  // such operators have no overloads
+  if (higher_order) return;  // such operators have no overloads
   out += '.';
   out += schema.overload.empty() ? std::string_view("default") : std::string_view(schema.overload);
 }

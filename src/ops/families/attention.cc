@@ -5,6 +5,7 @@
 #include "ops/support/checks.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
+#include "weft/ops/attention.h"
 
 namespace weft::ops {
 namespace {
@@ -281,6 +282,70 @@ Grads flash_backward_vjp(const Vjp& v) {
   return {to_grad, to_query, to_key, to_value, Tensor(), Tensor(), Tensor()};
 }
 
+// --- in one operator, on an accelerator ------------------------------------------------------------------
+
+// What it gives besides the result and the logarithms says how sequences were packed, and which random
+// numbers dropout drew: here there are none.
+using AcceleratorResults = std::tuple<Tensor, Tensor, Tensor, Tensor, SymInt, SymInt, Tensor, Tensor, Tensor>;
+std::tuple<TensorSpec, TensorSpec, std::optional<TensorSpec>, std::optional<TensorSpec>, SymInt, SymInt,
+           TensorSpec, TensorSpec, TensorSpec>
+accelerator_meta(const Tensor& query, const Tensor& key, const Tensor& value, double dropout_p,
+                 bool is_causal, bool, MaybeScale scale) {
+  auto [output, logsumexp] = flash_meta(query, key, value, dropout_p, is_causal, Tensor(), scale);
+  logsumexp = contiguous_spec(logsumexp.sizes, logsumexp.dtype, query.device());
+  auto empty_of = [&](SymInts sizes, DType type) { return contiguous_spec(sizes, type, query.device()); };
+  return {output,
+          logsumexp,
+          std::nullopt,
+          std::nullopt,
+          query.size(2),
+          key.size(2),
+          empty_of({2}, kInt64),
+          empty_of({}, kInt64),
+          empty_of({0}, query.dtype())};
+}
+AcceleratorResults accelerator_flash(const Tensor& query, const Tensor& key, const Tensor& value,
+                                     double dropout_p, bool is_causal, bool, MaybeScale scale) {
+  auto [output_spec, logsumexp_spec] = flash_meta(query, key, value, dropout_p, is_causal, Tensor(), scale);
+  const Device device = query.device();
+  Tensor output = empty_strided(output_spec.sizes, output_spec.strides, query.dtype(), std::nullopt, device),
+         logsumexp = empty(logsumexp_spec.sizes, logsumexp_spec.dtype, std::nullopt, device);
+  flash_into(query, key, value, dropout_p, is_causal, Tensor(), scale, output, logsumexp);
+  auto zeros_of = [&](SymIntSpan sizes, DType type) { return zeros(sizes, type, std::nullopt, device); };
+  return {output,
+          logsumexp,
+          Tensor(),
+          Tensor(),
+          query.size(2),
+          key.size(2),
+          zeros_of({2}, kInt64),
+          zeros_of({}, kInt64),
+          zeros_of({0}, query.dtype())};
+}
+Grads accelerator_vjp(const Vjp& v) {
+  auto [query, key, value] = _scaled_dot_product_flash_attention_for_cpu_backward(
+      v.grad(), v.input(0), v.input(1), v.input(2), v.output(0).detach(), v.output(1).detach(),
+      v.arg<double>(3), v.arg<bool>(4), Tensor(), v.arg<MaybeScale>(6));
+  return {query, key, value};
+}
+// A batch of batches is a larger batch.
+Batched accelerator_batch(const Batch& call) {
+  SymInt count;
+  for (size_t i = 0; i < 3; ++i)
+    if (call.batch_dim(i) >= 0) count = call.tensor(i).size(call.batch_dim(i));
+  ValueList args(call.args().begin(), call.args().end());
+  for (size_t i = 0; i < 3; ++i) {
+    const Tensor& given = call.tensor(i);
+    SymInts sizes(given.sizes());
+    sizes.insert(0, count);
+    args[i] =
+        flatten(call.batch_dim(i) >= 0 ? batch_first(given, call.batch_dim(i)) : expand(given, sizes), 0, 1);
+  }
+  ValueList results = weft::call(call.op(), args).elements();
+  for (size_t i = 0; i < 2; ++i) results[i] = unflatten(results[i].to_tensor(), 0, {count, -1});
+  return {Value::tuple(results), {0, 0, -1, -1, -1, -1, -1}};
+}
+
 // --- the choice ------------------------------------------------------------------------------------------
 
 // Whether the one operator takes the call: as PyTorch decides it on a CPU.
@@ -307,12 +372,39 @@ bool takes_flash(const Tensor& query, const Tensor& key, const Tensor& value, co
   if (!broadcasts(-2, query.size(2)) || !broadcasts(-1, key.size(2))) return false;
   return mask.dim() == 2 || (broadcasts(0, query.size(0)) && broadcasts(1, query.size(1)));
 }
+// Whether the accelerator's one operator takes it: as PyTorch decides it on a GPU.
+bool takes_accelerator_flash(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                             double dropout_p, bool enable_gqa) {
+  constexpr int64_t kWidest = 256, kStep = 8;
+  const bool is_narrow = query.dtype() == kFloat16 || query.dtype() == kBFloat16;
+  if (query.device().type != DeviceType::kSim || !is_narrow || mask.defined()) return false;
+  return takes_flash(query, key, value, mask, dropout_p, enable_gqa) &&
+         guard_or(query.size(3) % kStep == 0, false) && guard_or(query.size(3) <= kWidest, false);
+}
+MaybeScale known_scale(const Tensor& query, MaybeScale scale) {
+  const std::optional<int64_t> width = query.size(-1).maybe_plain();
+  return scale || !width ? scale : MaybeScale(1 / std::sqrt(static_cast<double>(*width)));
+}
+
+constexpr uint32_t bit_of(AttentionBackend backend) { return 1u << static_cast<uint32_t>(backend); }
+constinit thread_local uint32_t allowed_backends = ~0u;
+bool is_allowed(AttentionBackend backend) { return (allowed_backends & bit_of(backend)) != 0; }
+
 Tensor attention_composite(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                            double dropout_p, bool is_causal, MaybeScale scale, bool enable_gqa) {
   check_inputs(query, key, value, mask, is_causal);
-  if (takes_flash(query, key, value, mask, dropout_p, enable_gqa))
+  if (is_allowed(AttentionBackend::kFlash) &&
+      takes_accelerator_flash(query, key, value, mask, dropout_p, enable_gqa))
+    return std::get<0>(_scaled_dot_product_flash_attention(query, key, value, dropout_p, is_causal, false,
+                                                           known_scale(query, scale)));
+  if (is_allowed(AttentionBackend::kFlash) && takes_flash(query, key, value, mask, dropout_p, enable_gqa))
     return std::get<0>(_scaled_dot_product_flash_attention_for_cpu(query, key, value, dropout_p, is_causal,
                                                                    added_mask(mask, query.dtype()), scale));
+  require(is_allowed(AttentionBackend::kMath),
+          "scaled_dot_product_attention: No available kernel: of the back ends that the enclosing "
+          "AttentionBackends "
+          "allows, none takes these arguments: query {}, key {}, value {}. AttentionBackend::kMath takes all",
+          describe(query), describe(key), describe(value));
   return std::get<0>(_scaled_dot_product_attention_math(query, key, value, added_mask(mask, query.dtype()),
                                                         dropout_p, is_causal, Tensor(), scale, enable_gqa));
 }
@@ -373,6 +465,19 @@ WEFT_OPERATOR(flash_attention_for_cpu) = {
     .samples = attention_samples,
 };
 
+WEFT_OPERATOR(flash_attention) = {
+    .schema =
+        "aten::_scaled_dot_product_flash_attention(Tensor query, Tensor key, Tensor value, float "
+        "dropout_p=0., bool is_causal=False, bool return_debug_mask=False, *, float? scale=None) -> (Tensor "
+        "output, Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, Tensor "
+        "rng_state, Tensor unused, Tensor debug_attn_mask)",
+    .meta = function<&accelerator_meta>(),
+    .kernel = {.functional = function<&accelerator_flash>()},
+    .vjp = {.saves = inputs(0, 1, 2) | outputs(0, 1), .rule = accelerator_vjp, .differentiable_results = 1},
+    .batch = accelerator_batch,
+    .samples = attention_samples,
+};
+
 WEFT_OPERATOR(flash_attention_for_cpu_backward) = {
     .schema =
         "aten::_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor "
@@ -391,3 +496,14 @@ WEFT_OPERATOR(flash_attention_for_cpu_backward) = {
 };
 
 }  // namespace weft::ops
+
+namespace weft {
+
+AttentionBackends::AttentionBackends(std::initializer_list<AttentionBackend> allowed)
+    : saved_(ops::allowed_backends) {
+  ops::allowed_backends = 0;
+  for (const AttentionBackend backend : allowed) ops::allowed_backends |= ops::bit_of(backend);
+}
+AttentionBackends::~AttentionBackends() { ops::allowed_backends = saved_; }
+
+}  // namespace weft

@@ -639,3 +639,11 @@ const weft::Operator* weft::mutating_equivalent(const Operator& op, Args args) {
   static const Operator& legit = operator_named("aten::_native_batch_norm_legit");
   return &legit;
 }
+
+std::optional<weft::EquivalentCall> weft::writeless_equivalent(const Operator& op, Args args) {
+  if (&op.def() != &ops::native_batch_norm_op || op.form() != OpForm::kFunctional) return std::nullopt;
+  const bool has_statistics = args[3].is_tensor() && args[4].is_tensor();
+  if (!has_statistics || args[5].to_bool()) return std::nullopt;
+  static const Operator& in_evaluation = operator_named("aten::_native_batch_norm_legit_no_training");
+  return EquivalentCall{&in_evaluation, {args[0], args[1], args[2], args[3], args[4], args[6], args[7]}};
+}

@@ -298,6 +298,18 @@ Tensor linear_composite(const Tensor& input, const Tensor& weight, const Tensor&
   require(weight.dim() <= 2, "linear: expected weight of at most 2 dims, but it is {}", describe(weight));
   if (input.dim() == 2 && weight.dim() == 2 && bias.defined() && bias.dim() == 1)
     return addmm(bias, input, t(weight));
+  // Rows that lie one after the other are those of one matrix.
+  if (input.dim() > 2 && weight.dim() == 2 && bias.defined() && bias.dim() == 1 && input.is_contiguous()) {
+    SymInts sizes(input.sizes());
+    const SymInt width = sizes.back();
+    sizes.pop_back();
+    SymInt rows = 1;
+    for (const SymInt& size : sizes) rows = rows * size;
+    const Tensor matrix = view(input, {rows, width});
+    Tensor product = addmm(bias, matrix, t(weight));
+    sizes.push_back(product.size(1));
+    return view(product, sizes);
+  }
   Tensor product = matmul(input, t(weight));
   return bias.defined() ? product + bias : product;
 }

@@ -347,6 +347,7 @@ WEFT_OPERATOR(lstm_input) = {
     .schema =
         "aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
         "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
+    .traits = Traits::kRecurrent,
     .composite = {.functional = function<&lstm_composite>()},
     .samples =
         [] {
@@ -360,7 +361,7 @@ WEFT_OPERATOR(lstm_data) = {
     .schema =
         "aten::lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int "
         "num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)",
-    .traits = Traits::kDataDependent,
+    .traits = Traits::kDataDependent | Traits::kRecurrent,
     .composite = {.functional = function<&packed_lstm>()},
     .samples =
         [] {
@@ -387,6 +388,7 @@ WEFT_OPERATOR(gru_input) = {
     .schema =
         "aten::gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
         "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+    .traits = Traits::kRecurrent,
     .composite = {.functional = function<&rnn_composite<GruCell>>()},
     .samples = layer_samples<3>,
 };
@@ -395,7 +397,7 @@ WEFT_OPERATOR(gru_data) = {
     .schema =
         "aten::gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int "
         "num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
-    .traits = Traits::kDataDependent,
+    .traits = Traits::kDataDependent | Traits::kRecurrent,
     .composite = {.functional = function<&packed_rnn<GruCell>>()},
     .samples = packed_samples<3>,
 };
@@ -412,6 +414,7 @@ WEFT_OPERATOR(rnn_tanh_input) = {
     .schema =
         "aten::rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, "
         "float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+    .traits = Traits::kRecurrent,
     .composite = {.functional = function<&rnn_composite<TanhCell>>()},
     .samples = layer_samples<1>,
 };
@@ -420,7 +423,7 @@ WEFT_OPERATOR(rnn_tanh_data) = {
     .schema =
         "aten::rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, "
         "int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
-    .traits = Traits::kDataDependent,
+    .traits = Traits::kDataDependent | Traits::kRecurrent,
     .composite = {.functional = function<&packed_rnn<TanhCell>>()},
     .samples = packed_samples<1>,
 };
@@ -437,6 +440,7 @@ WEFT_OPERATOR(rnn_relu_input) = {
     .schema =
         "aten::rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, "
         "float dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)",
+    .traits = Traits::kRecurrent,
     .composite = {.functional = function<&rnn_composite<ReluCell>>()},
     .samples = layer_samples<1>,
 };
@@ -445,7 +449,7 @@ WEFT_OPERATOR(rnn_relu_data) = {
     .schema =
         "aten::rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, "
         "int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)",
-    .traits = Traits::kDataDependent,
+    .traits = Traits::kDataDependent | Traits::kRecurrent,
     .composite = {.functional = function<&packed_rnn<ReluCell>>()},
     .samples = packed_samples<1>,
 };

@@ -34,6 +34,7 @@ class Exporter {
     return variant_ == ExportVariant::kPreDispatchDecomposed || variant_ == ExportVariant::kTrainingDecomposed;
   }
   bool is_retraced() const { return variant_ == ExportVariant::kRetraced; }
+  bool is_saved() const { return variant_ == ExportVariant::kSaved; }
   template <typename M>
   ExportedProgram operator()(const M& module, const ValueList& args, const ExportOptions& options = {}) const {
     switch (variant_) {
