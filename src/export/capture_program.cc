@@ -154,7 +154,8 @@ class Capture {
     if (!config_.allow_rnn) refuse_recurrent_layers();
     check_declared_sizes(*env_, *declared_);
     lift_constants();
-    if (!config_.do_not_emit_runtime_asserts) insert_runtime_assertions(parts_.graph_module, *env_);
+    if (!config_.do_not_emit_runtime_asserts)
+      insert_runtime_assertions(parts_.graph_module, *env_, Bounds::kConstraints);
     arrange_branches(parts_.graph_module, parts_.inputs.size() - leaves_.size());
     fold_grad_mode_regions(parts_.graph_module, is_grad_enabled());
     return finish(flat.spec);

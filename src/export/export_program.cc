@@ -29,7 +29,12 @@ ExportedProgram detail::export_for_training(const ModuleToExport& module, const 
 
 ExportedProgram detail::export_program(const ModuleToExport& module, const ValueList& args,
                                        const ExportOptions& options) {
-  return retraced(export_for_training(module, args, options), {.pre_dispatch = true});
+  const ExportConfig config = options.config.value_or(ExportConfig::current());
+  // Assertions go into the graph that stays.
+  ExportConfig of_capture = config;
+  of_capture.do_not_emit_runtime_asserts = true;
+  return retraced(capture_program(module, args, options, of_capture),
+                  {.pre_dispatch = true, .emit_runtime_asserts = !config.do_not_emit_runtime_asserts});
 }
 
 GraphModule detail::export_flat_module(const ModuleToExport& module, const ValueList& args,

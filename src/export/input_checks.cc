@@ -16,6 +16,10 @@ namespace {
 }
 
 std::string literal(const Value& value) { return value.to_string(); }
+// As Python's str: a string without its quotes, where it cannot be taken for something else.
+std::string plain_text(const Value& value, const Value& other) {
+  return value.is_string() && other.is_string() ? std::string(value.to_string_view()) : literal(value);
+}
 
 bool is_same_constant(const Value& expected, const Value& got) {
   if (expected.kind() != got.kind()) return false;
@@ -91,8 +95,8 @@ void InputChecks::add_leaves(const TreeSpec& spec, const std::string& path, cons
 
 void InputChecks::check_constant(const Leaf& leaf, const Value& value) const {
   if (is_same_constant(leaf.expected, value)) return;
-  refuse(fmt::format("Expected input at {} to be equal to {}, but got {}", leaf.path, literal(leaf.expected),
-                     literal(value)),
+  refuse(fmt::format("Expected input at {} to be equal to {}, but got {}", leaf.path,
+                     plain_text(leaf.expected, value), plain_text(value, leaf.expected)),
          fmt::format("{} == {}", leaf.name, literal(leaf.expected)));
 }
 

@@ -16,6 +16,7 @@
 #include "weft/aot/aot_function.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
+#include "weft/export/export_program.h"
 #include "weft/func/functionalize.h"
 #include "weft/graph/interpreter.h"
 #include "weft/ops/fake.h"
@@ -116,8 +117,8 @@ class Retrace {
     std::optional<GradModeScope> recording;
     if (!options_.pre_dispatch) recording.emplace(false);
     const FakeMode fake(FakeOptions{.shape_env = env_, .allow_real_inputs = true});
-    // A question that only decompositions ask was answered by the example: whether it holds is checked when the
-    // program runs.
+    // A question that only decompositions ask was answered by the example: whether it holds is checked when
+    // the program runs.
     env_->defer_guards([](const sym::Expr*) { return true; });
     const ValueList inputs = fresh_inputs(fake);
     auto f = [this](Args given) { return Rerun(program_, *env_).run(given); };
@@ -153,10 +154,11 @@ class Retrace {
         continue;
       }
       const NodeMeta* noted = placeholders[i]->meta_or_null();
-      require(noted != nullptr && !noted->value.is_none(),
-              "run_decompositions: nothing is noted of the input '{}'; a program's placeholders note what they "
-              "take",
-              placeholders[i]->name());
+      require(
+          noted != nullptr && !noted->value.is_none(),
+          "run_decompositions: nothing is noted of the input '{}'; a program's placeholders note what they "
+          "take",
+          placeholders[i]->name());
       Value input = noted->value;
       if (input.is_tensor()) {
         Tensor own = shape_only(input.tensor_ref());
@@ -180,8 +182,8 @@ class Retrace {
     keep_notes(module.graph());
     ExportedProgram::Parts parts = program_.parts();
     ConstantLifter lifter({}, parts.constants);
-    const size_t num_state = static_cast<size_t>(
-        std::ranges::find_if(parts.inputs, is_users) - parts.inputs.begin());
+    const size_t num_state =
+        static_cast<size_t>(std::ranges::find_if(parts.inputs, is_users) - parts.inputs.begin());
     // Lifted ones stand behind the state; the names of written inputs were noted before.
     const std::vector<InputSpec> lifted = lifter.lift(module, num_state);
     parts.constants.insert(parts.constants.end(), lifter.literals().begin(), lifter.literals().end());
@@ -189,8 +191,9 @@ class Retrace {
     for (const size_t input : description.written_back) outputs.push_back(written(input));
     outputs.insert(outputs.end(), parts.outputs.begin(), parts.outputs.end());
     parts.outputs = std::move(outputs);
-    parts.inputs.insert(parts.inputs.begin() + static_cast<ptrdiff_t>(num_state), lifted.begin(), lifted.end());
-    insert_runtime_assertions(module, *env_);
+    parts.inputs.insert(parts.inputs.begin() + static_cast<ptrdiff_t>(num_state), lifted.begin(),
+                        lifted.end());
+    if (options_.emit_runtime_asserts) insert_runtime_assertions(module, *env_, Bounds::kConstraints);
     arrange_branches(module, num_state + lifted.size());
     fold_grad_mode_regions(module, is_grad_enabled());
     parts.graph_module = std::move(module);
@@ -244,7 +247,9 @@ ExportedProgram ExportedProgram::run_decompositions() const {
 }
 ExportedProgram ExportedProgram::run_decompositions(const Decompositions& table,
                                                     const std::vector<std::string>& preserved) const {
-  return retraced(*this, {.decompositions = table, .preserved = preserved});
+  const bool emits = !ExportConfig::current().do_not_emit_runtime_asserts;
+  return retraced(*this,
+                  {.decompositions = table, .preserved = preserved, .emit_runtime_asserts = emits});
 }
 
 }  // namespace weft

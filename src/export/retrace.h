@@ -11,6 +11,8 @@ struct RetraceOptions {
   bool pre_dispatch = false;
   // Composites that stay whole without pre_dispatch, by name.
   std::vector<std::string> preserved = {};
+  // Puts assertions of what only a run can tell into the graph.
+  bool emit_runtime_asserts = true;
 };
 
 // The program as a functional one: what its graph writes are outputs. Its operators are run again on tensors

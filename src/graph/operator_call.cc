@@ -71,16 +71,15 @@ CompleteCall complete_call(const Operator& op, Args args, const Kwargs& kwargs) 
 }
 
 CompleteCall with_numbers_placed(const Operator& op, ValueList complete) {
-  CompleteCall call{&op, std::move(complete)};
   const Operator::Info& info = op.info();
-  for (size_t i = 0; i < call.args.size(); ++i) {
-    if (info.is_tensor[i] != 1 || !call.args[i].is_number()) continue;
-    const Operator* numbers = i == 1 ? op.relative(Operator::Relative::kForNumbers) : nullptr;
-    if (numbers && numbers->has(Traits::kNumberOverload) && numbers->form() == op.form())
-      return {numbers, by_names(op, call.args, *numbers)};
-    call.args[i] = number_as_tensor(call.args[i]);
+  for (size_t i = 0; i < complete.size(); ++i) {
+    if (info.is_tensor[i] != 1 || !complete[i].is_number()) continue;
+    if (i == 1)
+      if (std::optional<BoundCall> numbers = call_on_numbers(op, complete))
+        return {numbers->op, std::move(numbers->args)};
+    complete[i] = number_as_tensor(complete[i]);
   }
-  return call;
+  return {&op, std::move(complete)};
 }
 
 std::optional<CompleteCall> call_on_tensors(const Operator& op, Args complete) {

@@ -95,7 +95,21 @@ Value SizeNodes::node_for(const sym::Expr* expr) {
 }
 
 Value SizeNodes::call(std::string_view function, ValueList args) {
-  return value_of(graph_.call_function(function, std::move(args)));
+  Node& node = graph_.call_function(function, std::move(args));
+  if (notes_ == Notes::kValues) note_result(node);
+  return value_of(node);
+}
+
+// Of a step on the way to an expression, too, which no expression of its own stands for.
+void SizeNodes::note_result(Node& node) {
+  ValueList values;
+  for (const Value& arg : node.args()) {
+    const Node* input = node_in(arg);
+    if (input && !input->meta_or_null()) return;
+    values.push_back(input ? input->meta_or_null()->value : arg);
+    if (!values.back().is_number()) return;
+  }
+  node.meta().value = node.target().function()->run(values);
 }
 
 // In the order that keeps the constant last.
@@ -190,7 +204,7 @@ std::optional<Application> application_of(sym::Kind kind) {
     case sym::Kind::kFloatTrueDiv:
       return Application{"operator.truediv"};
     case sym::Kind::kSqrt:
-      return Application{"torch.sym_sqrt"};
+      return Application{"torch._sym_sqrt"};
     case sym::Kind::kMin:
     case sym::Kind::kFloatMin:
       return Application{"torch.sym_min", true};

@@ -67,6 +67,7 @@ class SizeNodes {
   Value comparison(const sym::Expr* expr, std::string_view function, std::string_view mirrored);
   Value product(const sym::Expr* expr);
   Value call(std::string_view function, ValueList args);
+  static void note_result(Node& node);
 
   Graph& graph_;
   Notes notes_;

@@ -68,7 +68,6 @@ std::optional<std::string> operator_name(std::string_view target) {
 // Python's spelling of functions on numbers, where it differs from that of graphs.
 std::string function_name(std::string_view target) {
   if (target.starts_with("_operator.")) return std::string(target.substr(1));
-  if (target == "torch._sym_sqrt") return "torch.sym_sqrt";
   if (target == "builtins.round") return "round";
   return std::string(target);
 }

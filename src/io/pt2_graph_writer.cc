@@ -80,7 +80,6 @@ std::string target_text(const Target& target) {
   const std::string text = target.to_string();
   if (!target.function()) return text;
   if (text.starts_with("operator.")) return "_" + text;
-  if (text == "torch.sym_sqrt") return "torch._sym_sqrt";
   if (text == "round") return "builtins.round";
   return text;
 }

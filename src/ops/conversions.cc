@@ -47,6 +47,8 @@ Value nested(const Tensor& tensor) {
 
 Value to_list(const Tensor& tensor) {
   tell(tensor, "a C++ list");
+  // Numbers that only a run tells are symbols, and a part of the program that is captured.
+  if (!tensor.storage()->has_memory()) return nested(tensor);
   MaskScope below(layer::below(layer::kRecorderUpper));
   return nested(detach(tensor));
 }

@@ -75,17 +75,6 @@ std::optional<ValueList> bind_checked(const Operator& op, Args args, const Kwarg
   return bound;
 }
 
-// The same arguments, by their names, for another overload.
-ValueList arguments_of(const Operator& op, const BoundCall& call) {
-  Kwargs named;
-  const std::vector<Argument>& given = call.op->schema().arguments;
-  for (size_t i = 0; i < given.size(); ++i) named.emplace_back(given[i].name, call.args[i]);
-  std::string why;
-  std::optional<ValueList> bound = place_arguments(op, {}, named, &why);
-  require(bound.has_value(), "{}: {}", op.name(), why);
-  return std::move(*bound);
-}
-
 }  // namespace
 
 std::optional<ValueList> place_arguments(const Operator& op, Args args, const Kwargs& kwargs,
@@ -159,16 +148,27 @@ BoundCall resolve_overload(std::string_view base, Args args, const Kwargs& kwarg
   fail("no overload of {} takes these arguments:{}", base, reasons);
 }
 
+std::optional<BoundCall> call_on_numbers(const Operator& op, Args complete) {
+  const Operator* numbers = op.relative(Operator::Relative::kForNumbers);
+  if (!numbers || !numbers->has(Traits::kNumberOverload) || numbers->form() != op.form()) return std::nullopt;
+  if (complete.size() < 2 || op.info().is_tensor[1] != 1 || !complete[1].is_number()) return std::nullopt;
+  BoundCall call{numbers, ValueList(numbers->info().defaults)};
+  for (size_t i = 0; i < complete.size(); ++i)
+    if (std::optional<size_t> at = numbers->schema().argument_index(op.schema().arguments[i].name))
+      call.args[*at] = complete[i];
+  return call;
+}
+
 Value call_bound(BoundCall call) {
+  // A symbolic number has no value to put into a tensor.
+  const bool is_symbolic =
+      call.args.size() > 1 && call.args[1].is_number() && call.args[1].to_scalar().is_symbolic();
+  if (is_symbolic)
+    if (std::optional<BoundCall> on_numbers = call_on_numbers(*call.op, call.args))
+      call = std::move(*on_numbers);
   const Operator::Info& info = call.op->info();
-  for (size_t i = 0; i < call.args.size(); ++i) {
-    if (info.is_tensor[i] != 1 || !call.args[i].is_number()) continue;
-    // A number that only a run tells has no tensor yet: the overload for numbers takes it as it is.
-    if (call.args[i].to_scalar().is_symbolic())
-      if (const Operator* numbers = call.op->relative(Operator::Relative::kForNumbers))
-        return dispatch::redispatch(*numbers, arguments_of(*numbers, call));
-    call.args[i] = number_as_tensor(call.args[i]);
-  }
+  for (size_t i = 0; i < call.args.size(); ++i)
+    if (info.is_tensor[i] == 1 && call.args[i].is_number()) call.args[i] = number_as_tensor(call.args[i]);
   return dispatch::redispatch(*call.op, call.args);
 }
 

@@ -9,12 +9,17 @@
 
 #include "graph/size_nodes.h"
 #include "sym/build.h"
+#include "weft/sym/text.h"
 
 namespace weft {
 namespace {
 
 using sym::Expr;
 using sym::ValueRange;
+
+constexpr std::string_view kFailed = "Runtime assertion failed for expression ";
+constexpr std::string_view kConstrain = "aten::sym_constrain_range",
+                           kConstrainForSize = "aten::sym_constrain_range_for_size";
 
 struct Assertion {
   const Expr* condition;
@@ -67,30 +72,27 @@ class Asserted {
   std::unordered_map<const Expr*, ValueRange> ranges_;
 };
 
-// Of bounds of one symbol only the strongest stay: the others follow.
+// What was asserted before says nothing new.
 std::vector<Assertion> without_implied(std::vector<Assertion> all) {
-  std::vector<Assertion> kept;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const std::optional<Bound> own = as_bound(all[i].condition);
-    bool follows = false;
-    for (size_t j = 0; j < all.size() && !follows; ++j) {
-      if (i == j) continue;
-      if (all[i].condition == all[j].condition) follows = j < i;
-      else if (std::optional<Bound> other = own ? as_bound(all[j].condition) : std::nullopt)
-        follows = other->symbol == own->symbol && own->range.contains(other->range) &&
-                  (j < i || !(own->range == other->range));
-    }
-    if (!follows) kept.push_back(std::move(all[i]));
-  }
-  return kept;
+  Asserted before;
+  std::erase_if(all, [&](const Assertion& assertion) {
+    if (before.implies(assertion.condition)) return true;
+    before.add(assertion.condition);
+    return false;
+  });
+  return all;
 }
 
-std::vector<Assertion> assertions_of(ShapeEnv& env) {
+bool is_unbacked_int(const sym::Symbol& symbol) {
+  return symbol.backing == sym::Backing::kUnbacked && symbol.type == sym::Type::kInt;
+}
+
+std::vector<Assertion> assertions_of(ShapeEnv& env, Bounds bounds) {
   std::vector<Assertion> all;
   for (const sym::Guard& guard : env.runtime_asserts())
     all.push_back({sym::released(env.pool(), guard.condition), guard.message});
   for (const sym::Symbol& symbol : env.symbols()) {
-    if (symbol.backing != sym::Backing::kUnbacked || symbol.type != sym::Type::kInt) continue;
+    if (bounds == Bounds::kConstraints || !is_unbacked_int(symbol)) continue;
     auto add = [&](const Expr* smaller, const Expr* larger) {
       const Expr* condition = sym::compare(env.pool(), sym::Kind::kLe, smaller, larger);
       if (!condition->is_constant()) all.push_back({condition, {}});
@@ -139,13 +141,19 @@ struct Reading {
 
 class Inserter {
  public:
-  Inserter(GraphModule& module, ShapeEnv& env, std::vector<Assertion>& pending)
-      : graph_(module.graph()), env_(env), pending_(pending), nodes_(graph_, SizeNodes::Notes::kValues) {}
+  Inserter(GraphModule& module, ShapeEnv& env, std::vector<Assertion>& pending,
+           std::vector<const sym::Symbol*>& unconstrained)
+      : graph_(module.graph()),
+        env_(env),
+        pending_(pending),
+        unconstrained_(unconstrained),
+        nodes_(graph_, SizeNodes::Notes::kValues) {}
 
   bool run() {
     note_asserted();
     for (const Assertion& assertion : pending_)
       for (const sym::Symbol* symbol : env_.free_symbols(assertion.condition)) wanted_.insert(symbol->expr);
+    for (const sym::Symbol* symbol : unconstrained_) wanted_.insert(symbol->expr);
     std::vector<Node*> inputs = graph_.placeholders(), others;
     for (Node& node : graph_)
       if (node.kind() != NodeKind::kPlaceholder) others.push_back(&node);
@@ -157,19 +165,28 @@ class Inserter {
       advanced_.reset();
     }
     for (Node* node : others) {
-      if (node->kind() == NodeKind::kOutput || pending_.empty()) break;
-      Graph::InsertScope insertion = graph_.inserting_after(*node);
+      if (node->kind() == NodeKind::kOutput || (pending_.empty() && unconstrained_.empty())) break;
+      // Numbers that are read off it right away are there already.
+      Node* last = node;
+      while (last->next() && last->next()->kind() != NodeKind::kOutput && reads_off(*last->next(), *node))
+        last = last->next();
+      Graph::InsertScope insertion = graph_.inserting_after(*last);
       learn(*node);
       read_and_assert();
       Node* const end = graph_.insertion_point();
       advanced_.reset();
-      for (Node* made = node->next(); made != end; made = made->next()) take_origin(*made, *node);
+      for (Node* made = last->next(); made != end; made = made->next()) take_origin(*made, *node);
     }
     erase_unused();
     return changed_;
   }
 
  private:
+  static bool reads_off(const Node& reader, const Node& tensor) {
+    return reader.inputs().size() == 1 && reader.inputs()[0] == &tensor && expr_of(reader) &&
+           !reader.is_impure();
+  }
+
   // A call that is there for its effect only and takes a condition asserts it; one that takes an integer
   // keeps that within its declared range.
   void note_asserted() {
@@ -181,9 +198,26 @@ class Inserter {
       const Expr* expr = about ? expr_of(*about) : nullptr;
       if (!expr) continue;
       if (expr->type() == sym::Type::kBool) asserted.add(sym::released(env_.pool(), expr));
-      else if (const sym::Symbol* symbol = env_.symbol_of(expr)) asserted.add_range(expr, symbol->declared);
+      else if (const sym::Symbol* symbol = env_.symbol_of(expr)) {
+        asserted.add_range(expr, symbol->declared);
+        note_constraint(node, *symbol);
+      }
     }
     std::erase_if(pending_, [&](const Assertion& a) { return asserted.implies(a.condition); });
+  }
+
+  // A range that stands in the graph, or a wider one.
+  void note_constraint(const Node& node, const sym::Symbol& symbol) {
+    if (node.target().op()->name() == kConstrainForSize)
+      return static_cast<void>(has_size_constraint_.insert(&symbol));
+    if (node.target().op()->name() != kConstrain) return;
+    auto bound = [&](std::string_view name, int64_t otherwise) {
+      for (const auto& [key, value] : node.kwargs())
+        if (key == name && value.is_int()) return value.to_int();
+      return otherwise;
+    };
+    const ValueRange range{bound("min", ValueRange::kNegInf), bound("max", ValueRange::kInf)};
+    if (symbol.range.contains(range)) has_range_constraint_.insert(&symbol);
   }
 
   // A new node belongs to the line and the module call whose value it is about.
@@ -371,6 +405,11 @@ class Inserter {
   // --- assertions
 
   void insert_ready() {
+    std::erase_if(unconstrained_, [&](const sym::Symbol* symbol) {
+      if (!nodes_.has(symbol->expr)) return false;
+      constrain(*symbol);
+      return true;
+    });
     std::erase_if(pending_, [&](const Assertion& assertion) {
       for (const sym::Symbol* symbol : env_.free_symbols(assertion.condition))
         if (!nodes_.has(symbol->expr)) return false;
@@ -379,11 +418,28 @@ class Inserter {
     });
   }
 
+  void constrain(const sym::Symbol& symbol) {
+    const Value number = nodes_.value_for(symbolic_value(symbol.expr));
+    auto call = [&](std::string_view op, Kwargs kwargs, std::string_view name) {
+      graph_.call_function(op, {number}, std::move(kwargs)).rename(name);
+      changed_ = true;
+    };
+    if (symbol.size_like && !has_size_constraint_.contains(&symbol))
+      call(kConstrainForSize, {}, "sym_constrain_range_for_size_default");
+    Kwargs range;
+    if (symbol.range.lo != ValueRange::kNegInf) range.emplace_back("min", symbol.range.lo);
+    if (symbol.range.hi != ValueRange::kInf) range.emplace_back("max", symbol.range.hi);
+    if (!range.empty() && !has_range_constraint_.contains(&symbol))
+      call(kConstrain, std::move(range), "sym_constrain_range_default");
+  }
+
   void insert(const Assertion& assertion) {
     const Value condition = nodes_.value_for(symbolic_value(assertion.condition));
-    std::string text = fmt::format("Runtime assertion failed for expression {} on node '{}'",
-                                   assertion.condition->to_string(), node_in(condition)->name());
-    if (!assertion.message.empty()) text = fmt::format("{} ({})", assertion.message, text);
+    std::string text = fmt::format("{}{} on node '{}'", kFailed, sym::canonical_text(assertion.condition),
+                                   node_in(condition)->name());
+    // A program that was captured before has its words already.
+    if (assertion.message.find(kFailed) != std::string::npos) text = assertion.message;
+    else if (!assertion.message.empty()) text = fmt::format("{} ({})", assertion.message, text);
     graph_.call_function("aten::_assert_scalar", {condition, text}).rename("_assert_scalar_default");
     changed_ = true;
   }
@@ -397,6 +453,7 @@ class Inserter {
   Graph& graph_;
   ShapeEnv& env_;
   std::vector<Assertion>& pending_;
+  std::vector<const sym::Symbol*>& unconstrained_;  // whose bounds are no part of any graph yet
   SizeNodes nodes_;
   std::unordered_set<const Expr*> wanted_;  // symbols of the assertions
   std::vector<Reading> readings_, fresh_;   // all, and those that were just learnt
@@ -404,26 +461,32 @@ class Inserter {
   std::vector<Ref<Node>> helpers_;          // nodes that read symbols
   // Where the node at the insertion point is one that is read: behind it.
   std::optional<Graph::InsertScope> advanced_;
+  std::unordered_set<const sym::Symbol*> has_size_constraint_, has_range_constraint_;
   bool gained_ = false;  // there is a node for one more symbol
   bool is_first_ = true, changed_ = false;
 };
 
-bool insert_into(GraphModule& module, ShapeEnv& env, std::vector<Assertion>& pending) {
-  bool changed = Inserter(module, env, pending).run();
+bool insert_into(GraphModule& module, ShapeEnv& env, std::vector<Assertion>& pending,
+                 std::vector<const sym::Symbol*>& unconstrained) {
+  bool changed = Inserter(module, env, pending, unconstrained).run();
   for (const Node& node : module.graph()) {
-    if (pending.empty()) break;
+    if (pending.empty() && unconstrained.empty()) break;
     if (node.kind() != NodeKind::kGetAttr) continue;
     if (std::optional<GraphModule> inner = graph_module_in(module.find(node.target().to_string())))
-      changed |= insert_into(*inner, env, pending);
+      changed |= insert_into(*inner, env, pending, unconstrained);
   }
   return changed;
 }
 
 }  // namespace
 
-bool insert_runtime_assertions(GraphModule& module, ShapeEnv& env) {
-  std::vector<Assertion> pending = assertions_of(env);
-  return insert_into(module, env, pending);
+bool insert_runtime_assertions(GraphModule& module, ShapeEnv& env, Bounds bounds) {
+  std::vector<Assertion> pending = assertions_of(env, bounds);
+  std::vector<const sym::Symbol*> unconstrained;
+  if (bounds == Bounds::kConstraints)
+    for (const sym::Symbol& symbol : env.symbols())
+      if (is_unbacked_int(symbol)) unconstrained.push_back(&symbol);
+  return insert_into(module, env, pending, unconstrained);
 }
 
 }  // namespace weft

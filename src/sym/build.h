@@ -27,6 +27,8 @@ const Expr* not_equal_zero(ExprPool& pool, const Expr* p);
 const Expr* less_zero(ExprPool& pool, const Expr* p);
 const Expr* less_equal_zero(ExprPool& pool, const Expr* p);
 const Expr* compare(ExprPool& pool, Kind kind, const Expr* a, const Expr* b);
+// The same, held, and whatever is known of a and b. A truth value where no symbol is left.
+const Expr* open_compare(ExprPool& pool, Kind kind, const Expr* a, const Expr* b);
 const Expr* logical_and(ExprPool& pool, std::span<const Expr* const> args);
 const Expr* logical_or(ExprPool& pool, std::span<const Expr* const> args);
 const Expr* logical_not(ExprPool& pool, const Expr* a);

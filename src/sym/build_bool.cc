@@ -19,10 +19,8 @@ const Expr* comparison_node(ExprPool& pool, Kind kind, const Expr* p) {
 }
 
 // p == 0 or p != 0, divided by the common divisor, with the first coefficient positive.
-const Expr* equality(ExprPool& pool, Kind kind, const Expr* expr) {
+const Expr* open_equality(ExprPool& pool, Kind kind, const Expr* expr) {
   bool when_equal = kind == Kind::kEq;
-  if (const Expr* known = decided(pool, is_zero(known_range(pool, expr))))
-    return when_equal ? known : logical_not(pool, known);
   Polynomial p = polynomial_of(expr);
   int64_t g = content(p);
   if (p.constant % g != 0) return pool.boolean(!when_equal);
@@ -34,10 +32,8 @@ const Expr* equality(ExprPool& pool, Kind kind, const Expr* expr) {
 }
 
 // p < 0 or p <= 0, divided by the common divisor and tightened to the integers.
-const Expr* inequality(ExprPool& pool, Kind kind, const Expr* expr) {
+const Expr* open_inequality(ExprPool& pool, Kind kind, const Expr* expr) {
   bool strict = kind == Kind::kLt;
-  ValueRange range = known_range(pool, expr);
-  if (const Expr* known = decided(pool, strict ? is_negative(range) : is_not_positive(range))) return known;
   Polynomial p = polynomial_of(expr);
   int64_t g = content(p);
   if (g == 1) return comparison_node(pool, kind, expr);
@@ -46,6 +42,19 @@ const Expr* inequality(ExprPool& pool, Kind kind, const Expr* expr) {
   p.constant = strict || p.constant % g == 0 ? down : down + 1;
   for (Term& term : p.terms) term.coefficient /= g;
   return comparison_node(pool, kind, make(pool, p));
+}
+
+const Expr* equality(ExprPool& pool, Kind kind, const Expr* expr) {
+  if (const Expr* known = decided(pool, is_zero(known_range(pool, expr))))
+    return kind == Kind::kEq ? known : logical_not(pool, known);
+  return open_equality(pool, kind, expr);
+}
+
+const Expr* inequality(ExprPool& pool, Kind kind, const Expr* expr) {
+  const ValueRange range = known_range(pool, expr);
+  const bool strict = kind == Kind::kLt;
+  if (const Expr* known = decided(pool, strict ? is_negative(range) : is_not_positive(range))) return known;
+  return open_inequality(pool, kind, expr);
 }
 
 const Expr* junction(ExprPool& pool, Kind kind, std::span<const Expr* const> args) {
@@ -78,6 +87,13 @@ const Expr* compare(ExprPool& pool, Kind kind, const Expr* a, const Expr* b) {
     return pool.boolean(kind == Kind::kNe || (kind != Kind::kEq && sign < 0));
   const Expr* p = subtract(pool, a, b);
   return kind == Kind::kEq || kind == Kind::kNe ? equality(pool, kind, p) : inequality(pool, kind, p);
+}
+
+const Expr* open_compare(ExprPool& pool, Kind kind, const Expr* a, const Expr* b) {
+  const Expr* p = difference_overflow(a, b) ? nullptr : subtract(pool, a, b);
+  if (!p || p->is_constant()) return compare(pool, kind, a, b);
+  const bool is_equality = kind == Kind::kEq || kind == Kind::kNe;
+  return held(pool, is_equality ? open_equality(pool, kind, p) : open_inequality(pool, kind, p));
 }
 
 const Expr* logical_and(ExprPool& pool, std::span<const Expr* const> args) {

@@ -5,6 +5,7 @@
 
 #include "sym/analysis.h"
 #include "sym/build.h"
+#include "sym/open_conditions.h"
 #include "weft/sym/shape_env.h"
 
 namespace weft {
@@ -13,6 +14,8 @@ using sym::Expr;
 using sym::Location;
 using sym::Number;
 using sym::ValueRange;
+
+constinit thread_local int sym::OpenConditions::depth_ = 0;
 
 namespace {
 
@@ -68,11 +71,12 @@ bool lacks_hint(const ShapeEnv& env, const Expr* expr) {
   if (!condition->has_unbacked())
     fail_unanswered(env, condition, "decide {}", where, "or write check({}) before this line");
   std::string text = condition->to_string();
-  fail(
-      "cannot decide {} at {}: {} is only known at run time. If it always holds, write check({}) before this "
+  throw DataDependentError(fmt::format(
+      "Could not guard on data-dependent expression {}, at {}: {} is only known at run time. (Tried to use "
+      "data-dependent value in the subsequent computation.) If it always holds, write check({}) before this "
       "line; if it never does, check({}); to go on without knowing, ask guard_or(..., otherwise)",
       text, location_of(where), symbols_text(env, condition, is_unbacked), text,
-      sym::logical_not(env.pool(), condition)->to_string());
+      sym::logical_not(env.pool(), condition)->to_string()));
 }
 
 [[noreturn]] void fail_no_number(ShapeEnv& env, const Expr* expr, const Location& where) {
@@ -81,10 +85,13 @@ bool lacks_hint(const ShapeEnv& env, const Expr* expr) {
                     "or write check(Eq({}, value)) before this line");
   std::string text = expr->to_string();
   std::string_view kind = expr->type() == sym::Type::kInt ? "SymInt" : "SymFloat";
-  fail(
-      "cannot turn {} into a number at {}: {} is only known at run time. Keep it a {}, or, if it always has "
-      "one value, write check(Eq({}, value)) before this line",
-      text, location_of(where), symbols_text(env, expr, is_unbacked), kind, text);
+  throw DataDependentError(fmt::format(
+      "Could not extract specialized integer from data-dependent expression {}: cannot turn it into a number "
+      "at "
+      "{}, since {} is only known at run time. (Tried to use data-dependent value in the subsequent "
+      "computation.) Keep it a {}, or, if it always has one value, write check(Eq({}, value)) before this "
+      "line",
+      text, location_of(where), symbols_text(env, expr, is_unbacked), kind, text));
 }
 
 void refuse_if_forbidden(const Expr* expr) {
@@ -227,7 +234,7 @@ bool guard_or_symbolic(const SymBool& condition, bool otherwise, const std::sour
 
 void check_symbolic(const SymBool& condition, std::string_view message, const std::source_location& where) {
   if (condition.is_symbolic()) return condition.env()->check(condition.expr(), message, where);
-  if (message.empty()) message = "a required condition does not hold";
+  if (message.empty()) message = "Expected cond to be True, but got False";
   throw UserError(std::string(message), where);
 }
 
@@ -237,8 +244,8 @@ int64_t guard_int_symbolic(const SymInt& value, const std::source_location& wher
 }
 
 void check_size_like(const SymInt& value, std::source_location where) {
-  check(value >= 0, "a size must be at least 0", where);
-  if (!value.env()) return;
+  if (!value.env()) return check(value >= 0, "a size must be at least 0", where);
+  check(value >= 0, {}, where);
   const Expr* expr = value.env()->simplify(value.expr());
   if (expr->is_symbol() && expr->has_unbacked()) value.env()->mark_size_like(expr);
 }

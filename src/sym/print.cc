@@ -25,7 +25,8 @@ constexpr size_t kMaxLength = size_t{1} << 24;
 
 enum class Style : uint8_t {
   kSympy,
-  kGuard,  // Python, with symbols by their sources
+  kGuard,      // Python, with symbols by their sources
+  kCanonical,  // SymPy's, with < and <= only
 };
 
 // The first argument source that has the value; else the name.
@@ -254,6 +255,8 @@ class Printer {
     if (is_equality)
       return {text(e->kind() == Kind::kEq ? "Eq(" : "Ne("), item(sides.left, kLevelNone), text(", "),
               item(sides.right, kLevelNone), text(")")};
+    if (style_ == Style::kCanonical && std::exchange(sides.is_flipped, false))
+      std::swap(sides.left, sides.right);
     std::string sign = sides.is_flipped ? " >" : " <";
     sign += e->kind() == Kind::kLe ? "= " : " ";
     return {item(sides.left, kPrecedenceLow), text(sign), item(sides.right, kPrecedenceLow)};
@@ -313,6 +316,8 @@ const std::string& symbol_name(const Expr* symbol) {
 }
 
 std::string Expr::to_string() const { return Printer(this).run(); }
+
+std::string canonical_text(const Expr* expr) { return Printer(expr, Style::kCanonical).run(); }
 
 std::string source_text(const Expr* expr) { return Printer(expr, Style::kGuard).run(); }
 

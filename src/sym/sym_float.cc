@@ -2,6 +2,7 @@
 #include <ostream>
 
 #include "sym/build.h"
+#include "sym/open_conditions.h"
 #include "sym/print.h"
 #include "weft/sym/shape_env.h"
 #include "weft/sym/sym_int.h"
@@ -18,7 +19,7 @@ const Expr* expr_in(ShapeEnv& env, const SymFloat& value) {
   if (!(value.env() == &env))
     fail("{} belongs to another capture: values of two captures cannot be combined; pass it in as an input",
          value.expr()->to_string());
-  return env.simplify(value.expr());
+  return sym::OpenConditions::is_on() ? value.expr() : env.simplify(value.expr());
 }
 
 ShapeEnv& env_of(const SymFloat& a, const SymFloat& b) { return a.is_symbolic() ? *a.env() : *b.env(); }
@@ -31,7 +32,8 @@ SymFloat symbolic(Kind kind, const SymFloat& a, const SymFloat& b) {
 
 SymBool compare(Kind kind, const SymFloat& a, const SymFloat& b) {
   ShapeEnv& env = env_of(a, b);
-  return SymBool::from_expr(sym::float_compare(env.pool(), kind, expr_in(env, a), expr_in(env, b)));
+  const Expr* condition = sym::float_compare(env.pool(), kind, expr_in(env, a), expr_in(env, b));
+  return SymBool::from_expr(sym::OpenConditions::is_on() ? sym::held(env.pool(), condition) : condition);
 }
 
 SymInt rounded(const SymFloat& a, Kind kind, double (*round)(double)) {

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "sym/build.h"
+#include "sym/open_conditions.h"
 #include "sym/polynomial.h"
 #include "weft/sym/shape_env.h"
 
@@ -23,6 +24,7 @@ int64_t value_of(const SymInt& a) { return a.is_symbolic() ? a.expr()->value() :
 // Applies `build` to the simplified operands, in the environment that they share.
 template <typename Build>
 auto apply(ShapeEnv& env, const SymInt& a, const SymInt& b, Build build) {
+  if (sym::OpenConditions::is_on()) return build(env.pool(), env.expr_of(a), env.expr_of(b));
   return build(env.pool(), env.simplify(env.expr_of(a)), env.simplify(env.expr_of(b)));
 }
 
@@ -36,7 +38,8 @@ SymInt binary(const SymInt& a, const SymInt& b, Constants constants, Build build
 SymBool comparison(const SymInt& a, const SymInt& b, Kind kind) {
   ShapeEnv& env = *common_env(a, b);
   return SymBool::from_expr(apply(env, a, b, [&](ExprPool& pool, const Expr* x, const Expr* y) {
-    return sym::compare(pool, kind, x, y);
+    return sym::OpenConditions::is_on() ? sym::open_compare(pool, kind, x, y)
+                                        : sym::compare(pool, kind, x, y);
   }));
 }
 

@@ -9,8 +9,8 @@ namespace weft {
 
 // What an export does about unusual programs; by default what is safe.
 struct ExportConfig {
-  // Conditions on sizes that no declaration can say, as `n * m == 12`, become assertions of the program, instead
-  // of an error that asks for numbers in the place of dimensions.
+  // Conditions on sizes that no declaration can say, as `n * m == 12`, become assertions of the program,
+  // instead of an error that asks for numbers in the place of dimensions.
   bool allow_complex_guards_as_runtime_asserts = false;
   // The same as far as it keeps sizes from being fixed.
   bool disable_forced_specializations = false;
@@ -74,8 +74,8 @@ ModuleToExport module_to_export(const M& module) {
 //   ExportedProgram program = export_program(net, {x}, {.dynamic_shapes = {{"x", {{0, batch}}}}});
 //   save_pt2(program, "net.pt2");   // torch.export.load reads it
 //
-// Conditions on sizes that contradict a declaration are a ConstraintViolationError, which says what to declare
-// instead.
+// Conditions on sizes that contradict a declaration are a ConstraintViolationError, which says what to
+// declare instead.
 template <typename M>
 ExportedProgram export_program(const M& module, const ValueList& args, const ExportOptions& options = {}) {
   return detail::export_program(detail::module_to_export(module), args, options);
@@ -94,6 +94,13 @@ ExportedProgram export_for_training(const M& module, const ValueList& args,
 template <typename M>
 GraphModule export_flat_module(const M& module, const ValueList& args, const ExportOptions& options = {}) {
   return detail::export_flat_module(detail::module_to_export(module), args, options);
+}
+
+// The same as a module to call and to train, with the parameters and buffers of the one that it was made of.
+template <typename M>
+GraphModule capture_pre_autograd_graph(const M& module, const ValueList& args,
+                                       const ExportOptions& options = {}) {
+  return export_for_training(module, args, options).module();
 }
 
 }  // namespace weft

@@ -59,6 +59,7 @@ class Interpreter {
 
   GraphModule module_;
   std::unordered_map<const Node*, Value> values_;
+  std::unordered_set<const Node*> asserted_;  // what only assertions read
   std::shared_ptr<const Numbers> numbers_;
   ValueList inputs_;
   size_t next_input_ = 0;

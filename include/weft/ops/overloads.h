@@ -28,7 +28,11 @@ struct BoundCall {
 // The first overload of "aten::add" that takes these arguments, tensors as tensors before numbers as tensors.
 // An error that lists the overloads, and why each does not fit.
 BoundCall resolve_overload(std::string_view base, Args args, const Kwargs& kwargs = {});
-// Runs it through every active layer; numbers for tensors are wrapped.
+// A call whose second argument is a number where a tensor could be, as one of the overload for numbers;
+// nothing where there is none.
+std::optional<BoundCall> call_on_numbers(const Operator& op, Args complete);
+// Runs it through every active layer; numbers for tensors are wrapped, or go to the overload for numbers if
+// they are symbolic.
 Value call_bound(BoundCall call);
 
 // A number as a tensor that is weak in type promotion, as operators with tensor arguments take it; a tensor

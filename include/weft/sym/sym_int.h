@@ -456,6 +456,12 @@ SymFloat pow(const SymFloat& base, T exponent) {
   return pow(base, SymFloat(exponent));
 }
 
+// A question about a value that only a run tells, which nothing that was checked before answers. The message
+// names the line, the expression, and the `check` that would answer it.
+struct DataDependentError : UserError {
+  using UserError::UserError;
+};
+
 // The four questions. A plain condition costs one branch.
 //
 // True when the condition holds whatever the sizes are. Never guards.

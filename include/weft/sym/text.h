@@ -27,6 +27,8 @@ const Expr* parse(ShapeEnv& env, std::string_view text, SymbolLookup lookup);
 
 // In SymPy's constructor spelling, as `.pt2` files have it.
 std::string srepr(const Expr* expr);
+// With the smaller side first, as PyTorch words assertions: "2 < u0", "u0 <= 2*s0".
+std::string canonical_text(const Expr* expr);
 // In terms of the sources of the symbols, as PyTorch prints guards:
 // "L['x'].size()[0]*L['y'].size()[1]". A symbol that is no argument's keeps its name.
 std::string source_text(const Expr* expr);

@@ -1,6 +1,8 @@
 #include "graph/run/program.h"
 
 #include "graph/operator_call.h"
+#include "graph/run/asserted_values.h"
+#include "sym/open_conditions.h"
 #include "weft/base/error.h"
 #include "weft/dispatch/layers.h"
 #include "weft/graph/graph_module.h"
@@ -37,6 +39,7 @@ Program::Program(const Graph& graph, const nn::Module& root) : names_(graph), ra
   graph.number_nodes();
   // Numbers ascend, but those of nodes that were erased are missing.
   if (graph.back()) value_count_ = graph.back()->position_ + 1;
+  const std::unordered_set<const Node*> asserted = find_asserted_values(graph);
   for (const Node& node : graph) {
     While scope([&] { return fmt::format("preparing {}", node.line()); });
     switch (node.kind()) {
@@ -51,6 +54,7 @@ Program::Program(const Graph& graph, const nn::Module& root) : names_(graph), ra
         break;
       default:
         add_step(node, root);
+        steps_.back().is_asserted = asserted.contains(&node);
     }
   }
   find_last_uses();
@@ -157,6 +161,10 @@ Value Program::resolve(const Frame& frame, const Value& nested) const {
 Value Program::call(const Step& step, Args args) const {
   if (step.op) [[likely]]
     return dispatch::redispatch(*step.op, args);
+  if (step.is_asserted) {
+    const sym::OpenConditions open;
+    return step.function->run(args);
+  }
   if (step.function) return step.function->run(args);
   const Node& node = *step.node;
   size_t positional = node.args().size();

@@ -48,6 +48,7 @@ class Program {
     uint32_t first_argument, argument_count, first_fill, fill_count, first_dead, dead_count, result;
     uint32_t draw;  // which of the run's draws it makes, or RandomPlan::kNone
     bool is_used;
+    bool is_asserted;  // and nothing else becomes of it
   };
   struct Input {
     uint32_t value;

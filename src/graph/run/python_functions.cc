@@ -227,7 +227,7 @@ Value rounded(Args args) {
   return round_to(args[0].to_sym_float());
 }
 Value sym_sqrt_value(Args args) {
-  check_count("torch.sym_sqrt", args, 1);
+  check_count("torch._sym_sqrt", args, 1);
   return sqrt(args[0].to_sym_float());
 }
 Value and_values(Args args) {
@@ -352,7 +352,7 @@ constexpr PythonFunction kFunctions[] = {
     {"torch.sym_ite", "", sym_ite_values},
     {"torch.sym_not", "", sym_not_value},
     {"torch.sym_float", "", sym_float_value},
-    {"torch.sym_sqrt", "", sym_sqrt_value},
+    {"torch._sym_sqrt", "", sym_sqrt_value},
     {"math.floor", "", rounded<sym_floor>},
     {"math.ceil", "", rounded<sym_ceil>},
     {"math.trunc", "", rounded<sym_trunc>},

@@ -64,7 +64,7 @@ constexpr Row kRows[] = {
     on_tensors("torch.sym_max", "maximum"),
     on_tensors("torch.sym_ite", "where", "self"),
     on_tensors("torch.sym_not", "logical_not", "", Gives::kBool),
-    on_tensors("torch.sym_sqrt", "sqrt", "", Gives::kReal),
+    on_tensors("torch._sym_sqrt", "sqrt", "", Gives::kReal),
     on_tensors("math.floor", "floor"),
     on_tensors("math.ceil", "ceil"),
     on_tensors("math.trunc", "trunc"),

@@ -163,6 +163,30 @@ Batched stack_batch(const Batch& call) {
           {0}};
 }
 
+// --- sequences of different lengths ----------------------------------------------------------------------
+
+Tensor pad_sequence_composite(TensorSpan sequences, bool batch_first, double padding_value,
+                              std::string_view padding_side) {
+  require(!sequences.empty(), "pad_sequence: received an empty list of sequences");
+  require(padding_side == "left" || padding_side == "right",
+          "pad_sequence: Expected padding_side to be one of left or right, but got {}.", padding_side);
+  SymInt longest = 0;
+  for (const Tensor& sequence : sequences) {
+    require(sequence.dim() > 0, "pad_sequence: a sequence has at least one dim, but got {}",
+            describe(sequence));
+    longest = max(longest, sequence.size(0));
+  }
+  std::vector<Tensor> rows;
+  for (const Tensor& sequence : sequences) {
+    const Tensor typed = to(sequence, sequences[0].dtype());
+    // Pads count from the last dim.
+    SymInts pad(static_cast<size_t>(2 * sequence.dim()), 0);
+    pad[pad.size() - (padding_side == "left" ? 2 : 1)] = longest - sequence.size(0);
+    rows.push_back(constant_pad_nd(typed, pad, padding_value));
+  }
+  return stack(rows, batch_first ? 0 : 1);
+}
+
 }  // namespace
 
 WEFT_OPERATOR(cat) = {
@@ -195,6 +219,18 @@ WEFT_OPERATOR(stack) = {
         [] {
           return Samples{{"front", {Value::list({f64({2, 3}), f64({2, 3})})}},
                          {"last", {Value::list({f64({2}), f64({2})}), -1}}};
+        },
+};
+
+WEFT_OPERATOR(pad_sequence) = {
+    .schema =
+        "aten::pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str "
+        "padding_side=\"right\") -> Tensor",
+    .composite = {.functional = function<&pad_sequence_composite>()},
+    .samples =
+        [] {
+          const Value sequences = Value::list({f64({2, 3}), f64({4, 3})});
+          return Samples{{"right", {sequences}}, {"left", {sequences, true, 1.5, "left"}}};
         },
 };
 
