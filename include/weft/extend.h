@@ -25,6 +25,7 @@
 #include "weft/dispatch/operator.h"
 #include "weft/dispatch/schema.h"
 #include "weft/func/out_dtype.h"
+#include "weft/ops/attention.h"
 #include "weft/ops/define.h"
 #include "weft/ops/operator_value.h"
 #include "weft/ops/overloads.h"
@@ -63,6 +64,7 @@
 #include "weft/nn/module.h"
 #include "weft/nn/module_text.h"
 #include "weft/nn/normalisation.h"
+#include "weft/nn/recurrent.h"
 #include "weft/nn/spatial.h"
 #include "weft/nn/update_rules.h"
 
@@ -101,6 +103,7 @@
 #include "weft/capture/compiled_function.h"
 #include "weft/capture/fork.h"
 #include "weft/capture/inlining.h"
+#include "weft/capture/is_compiling.h"
 #include "weft/capture/optimized.h"
 #include "weft/capture/trace_graph.h"
 #include "weft/capture/trace_tools.h"

@@ -22,7 +22,6 @@
 #include "weft/autograd/autograd.h"
 #include "weft/autograd/function.h"
 #include "weft/ops/autocast.h"
-#include "weft/ops/attention.h"
 
 // modules and their training
 #include "weft/nn/layers.h"
@@ -40,7 +39,6 @@
 
 // programs as graphs
 #include "weft/capture/make_graph.h"
-#include "weft/capture/is_compiling.h"
 #include "weft/capture/symbolic_trace.h"
 #include "weft/capture/trace.h"
 #include "weft/aot/aot_function.h"

@@ -150,8 +150,8 @@ class Unlift {
       if (target) {
         Node* value = node_in(results[i]);
         require(value != nullptr, "exported program: the new value of '{}' is a constant", spec.target);
-        Node& copy = graph_.create(NodeKind::kCallFunction, Target::of_operator("aten::copy_"),
-                                   {value_of(*target), results[i]}, {}, "copy__default");
+        Node& copy = graph_.call_function("aten::copy_", {value_of(*target), results[i]});
+        copy.rename("copy__default");
         copy_notes(*value, copy);
         written.emplace(value, &copy);
       } else if (spec.kind != OutputSpec::Kind::kToken) {
