@@ -67,11 +67,12 @@ class Rerun : public Interpreter {
   // program runs. So it is a copy always, and nobody may write to one that was none.
   Value call_function(const Target& target, Args args, const Kwargs& kwargs) override {
     const Operator* op = target.op();
+    if (!op || args.empty() || !args[0].is_tensor()) return Interpreter::call_function(target, args, kwargs);
     // What is in the program already needs no way in.
-    if (op && op->has(Traits::kLifts) && !is_constant(current().args()[0])) return clone(args[0].to_tensor());
+    if (op->has(Traits::kLifts) && !is_constant(current().args()[0])) return clone(args[0].to_tensor());
     Value result = Interpreter::call_function(target, args, kwargs);
-    const std::optional<size_t> copies = op ? op->schema().argument_index("copy") : std::nullopt;
-    if (!copies || !op->has(Traits::kMayAlias) || !result.is_tensor() || !args[0].is_tensor() ||
+    const std::optional<size_t> copies = op->schema().argument_index("copy");
+    if (!copies || !op->has(Traits::kMayAlias) || !result.is_tensor() ||
         !result.tensor_ref().is_same(args[0].tensor_ref()))
       return result;
     result = copied(target, args, kwargs, *copies);
