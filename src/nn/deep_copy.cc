@@ -182,6 +182,8 @@ void DeepCopy::Members::note(const ModuleState& module, const std::string& prefi
   for (const ModuleState::Child& child : module.children) note(*child.state, prefix + child.name + ".");
 }
 
+void DeepCopy::Members::clear(void* memory, size_t bytes) { std::memset(memory, 0, bytes); }
+
 void DeepCopy::Members::rebind(void* object, size_t bytes) {
   static_assert(sizeof(Tensor) == sizeof(const TensorImpl*) && alignof(Tensor) == alignof(const TensorImpl*));
   auto* memory = static_cast<std::byte*>(object);

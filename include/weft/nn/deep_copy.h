@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -53,7 +54,9 @@ class DeepCopy {
     // Before the object is copied.
     Members(DeepCopy& copy, const ModuleState& module);
     ~Members();
+    // The object was made in memory that was `cleared`: an empty optional would show what was there before.
     void rebind(void* object, size_t bytes);
+    static void clear(void* memory, size_t bytes);
 
    private:
     void note(const ModuleState& module, const std::string& prefix);
@@ -86,9 +89,14 @@ M copied(const M& module) {
   DeepCopy* copy = DeepCopy::current();
   if (!copy) return module;
   DeepCopy::Members members(*copy, *module.state());
-  M made(module);
-  members.rebind(&made, sizeof(M));
-  return made;
+  alignas(M) std::byte memory[sizeof(M)];
+  DeepCopy::Members::clear(memory, sizeof(M));
+  struct Destroy {
+    M* object;
+    ~Destroy() { std::destroy_at(object); }
+  } made{std::construct_at(reinterpret_cast<M*>(memory), module)};
+  members.rebind(made.object, sizeof(M));
+  return std::move(*made.object);
 }
 
 // A module where a deep copy could not find it otherwise: in a function, on the heap.
