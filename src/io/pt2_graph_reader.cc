@@ -1,6 +1,7 @@
 #include "io/pt2_graph_reader.h"
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_set>
 
 #include "weft/base/warning.h"
@@ -454,10 +455,18 @@ class Builder {
         if (c == ',' && depth <= 0 && parts.size() < 3) parts.emplace_back();
         else parts.back() += c;
       }
-      if (parts.size() == 3) scopes.push_back({parts[1], parts[2]});
+      if (parts.size() == 3) scopes.push_back({parts[1], parts[2], call_in(parts[0])});
       at = end + 1;
     }
     return scopes;
+  }
+
+  // The key of a module that was called before ends in "@1", "@2", ...
+  static int64_t call_in(const std::string& key) {
+    const size_t at = key.rfind('@');
+    int64_t call = 0;
+    if (at != key.npos) std::from_chars(key.data() + at + 1, key.data() + key.size(), call);
+    return call;
   }
 
   void read_notes(const Json& metadata, Node& node) {

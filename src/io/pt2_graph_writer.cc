@@ -401,7 +401,7 @@ class Writer {
     return outputs;
   }
 
-  Json::Object metadata_json(const Node& node) const {
+  Json::Object metadata_json(const Node& node) {
     Json::Object metadata;
     const NodeMeta* meta = node.meta_or_null();
     if (!meta) return metadata;
@@ -414,11 +414,16 @@ class Writer {
       metadata.insert("nn_module_stack", stack_text(meta->modules));
     return metadata;
   }
-  static std::string stack_text(const ModuleStack& modules) {
+  // As PyTorch does, the second call of a module has "@1" in its key.
+  std::string stack_text(const ModuleStack& modules) {
     std::string text;
     for (const ModuleScope& scope : modules) {
       std::string key = scope.path;
       std::replace(key.begin(), key.end(), '.', '_');
+      std::vector<int64_t>& calls = calls_[scope.path];
+      const auto call = std::find(calls.begin(), calls.end(), scope.call) - calls.begin();
+      if (call == std::ssize(calls)) calls.push_back(scope.call);
+      if (call > 0) key += fmt::format("@{}", call);
       text += fmt::format("{}L__self__{}{},{},{}", text.empty() ? "" : ";", key.empty() ? "" : "_", key,
                           scope.path, scope.class_name);
     }
@@ -444,6 +449,7 @@ class Writer {
   int depth_;
   Json::Object tensors_, ints_, bools_, floats_;
   std::map<std::pair<const Node*, int64_t>, const Node*> items_;
+  std::map<std::string, std::vector<int64_t>> calls_;  // of each module, by its path
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "support/tensors.h"
 #include "weft/export/export_program.h"
+#include "weft/io/pt2.h"
 #include "weft/nn/layers.h"
 #include "weft/ops/functions.h"
 
@@ -84,6 +85,28 @@ TEST(Unflatten, CallsOfOneModuleThatDifferAreGraphsOfTheirOwn) {
   EXPECT_FALSE(net.try_find("block@2").has_value());
   // The weights are the same tensors.
   EXPECT_EQ(net.parameters().size(), 2u);
+}
+
+struct CallsTwice : nn::Module {
+  nn::Linear leaf = child("leaf", nn::Linear(3, 3));
+  Tensor forward(const Tensor& x) {
+    const Tensor y = leaf(x);
+    return leaf(y);
+  }
+  WEFT_ARGS(x)
+};
+
+TEST(Unflatten, FilesTellCallsOfOneModuleApart) {
+  const CallsTwice module;
+  const Tensor x = randn({2, 3});
+  const std::string path = ::testing::TempDir() + "weft_unflatten_test.pt2";
+  save_pt2(export_program(module, {x}), path);
+  const GraphModule net = unflatten(load_pt2(path));
+  std::remove(path.c_str());
+  size_t calls = 0;
+  for (const Node& node : net.graph()) calls += node.kind() == NodeKind::kCallModule;
+  EXPECT_EQ(calls, 2u) << net.graph();
+  EXPECT_TRUE(close(first_result(net.call({x})), module(x), 1e-6, 1e-6));
 }
 
 // A module below one part, called by another.
