@@ -18,8 +18,6 @@ using sym::Expr;
 using sym::ValueRange;
 
 constexpr std::string_view kFailed = "Runtime assertion failed for expression ";
-constexpr std::string_view kConstrain = "aten::sym_constrain_range",
-                           kConstrainForSize = "aten::sym_constrain_range_for_size";
 
 struct Assertion {
   const Expr* condition;
@@ -198,26 +196,9 @@ class Inserter {
       const Expr* expr = about ? expr_of(*about) : nullptr;
       if (!expr) continue;
       if (expr->type() == sym::Type::kBool) asserted.add(sym::released(env_.pool(), expr));
-      else if (const sym::Symbol* symbol = env_.symbol_of(expr)) {
-        asserted.add_range(expr, symbol->declared);
-        note_constraint(node, *symbol);
-      }
+      else if (const sym::Symbol* symbol = env_.symbol_of(expr)) asserted.add_range(expr, symbol->declared);
     }
     std::erase_if(pending_, [&](const Assertion& a) { return asserted.implies(a.condition); });
-  }
-
-  // A range that stands in the graph, or a wider one.
-  void note_constraint(const Node& node, const sym::Symbol& symbol) {
-    if (node.target().op()->name() == kConstrainForSize)
-      return static_cast<void>(has_size_constraint_.insert(&symbol));
-    if (node.target().op()->name() != kConstrain) return;
-    auto bound = [&](std::string_view name, int64_t otherwise) {
-      for (const auto& [key, value] : node.kwargs())
-        if (key == name && value.is_int()) return value.to_int();
-      return otherwise;
-    };
-    const ValueRange range{bound("min", ValueRange::kNegInf), bound("max", ValueRange::kInf)};
-    if (symbol.range.contains(range)) has_range_constraint_.insert(&symbol);
   }
 
   // A new node belongs to the line and the module call whose value it is about.
@@ -420,17 +401,31 @@ class Inserter {
 
   void constrain(const sym::Symbol& symbol) {
     const Value number = nodes_.value_for(symbolic_value(symbol.expr));
-    auto call = [&](std::string_view op, Kwargs kwargs, std::string_view name) {
-      graph_.call_function(op, {number}, std::move(kwargs)).rename(name);
-      changed_ = true;
-    };
-    if (symbol.size_like && !has_size_constraint_.contains(&symbol))
-      call(kConstrainForSize, {}, "sym_constrain_range_for_size_default");
+    if (symbol.size_like)
+      keep_if_new(graph_.call_function("aten::sym_constrain_range_for_size", {number}),
+                  "sym_constrain_range_for_size_default");
     Kwargs range;
     if (symbol.range.lo != ValueRange::kNegInf) range.emplace_back("min", symbol.range.lo);
     if (symbol.range.hi != ValueRange::kInf) range.emplace_back("max", symbol.range.hi);
-    if (!range.empty() && !has_range_constraint_.contains(&symbol))
-      call(kConstrain, std::move(range), "sym_constrain_range_default");
+    if (!range.empty())
+      keep_if_new(graph_.call_function("aten::sym_constrain_range", {number}, std::move(range)),
+                  "sym_constrain_range_default");
+  }
+
+  // Unless the program keeps the number within these bounds already, by a call of the same operator.
+  void keep_if_new(Node& constraint, std::string_view name) {
+    auto bounds_of = [](const Node& node) {
+      ValueRange range;
+      for (const auto& [key, value] : node.kwargs())
+        if (value.is_int()) (key == "min" ? range.lo : range.hi) = value.to_int();
+      return range;
+    };
+    for (const Node* other : constraint.inputs()[0]->users().list())
+      if (other != &constraint && other->target() == constraint.target() &&
+          bounds_of(constraint).contains(bounds_of(*other)))
+        return graph_.erase(constraint);
+    constraint.rename(name);
+    changed_ = true;
   }
 
   void insert(const Assertion& assertion) {
@@ -461,7 +456,6 @@ class Inserter {
   std::vector<Ref<Node>> helpers_;          // nodes that read symbols
   // Where the node at the insertion point is one that is read: behind it.
   std::optional<Graph::InsertScope> advanced_;
-  std::unordered_set<const sym::Symbol*> has_size_constraint_, has_range_constraint_;
   bool gained_ = false;  // there is a node for one more symbol
   bool is_first_ = true, changed_ = false;
 };

@@ -85,13 +85,13 @@ bool lacks_hint(const ShapeEnv& env, const Expr* expr) {
                     "or write check(Eq({}, value)) before this line");
   std::string text = expr->to_string();
   std::string_view kind = expr->type() == sym::Type::kInt ? "SymInt" : "SymFloat";
-  throw DataDependentError(fmt::format(
-      "Could not extract specialized integer from data-dependent expression {}: cannot turn it into a number "
-      "at "
-      "{}, since {} is only known at run time. (Tried to use data-dependent value in the subsequent "
-      "computation.) Keep it a {}, or, if it always has one value, write check(Eq({}, value)) before this "
-      "line",
-      text, location_of(where), symbols_text(env, expr, is_unbacked), kind, text));
+  throw DataDependentError(
+      fmt::format("Could not use data-dependent expression as a number: cannot turn {} into a number at {}: "
+                  "{} is only known "
+                  "at run time. (Tried to use data-dependent value in the subsequent computation.) Keep it a "
+                  "{}, or, if it "
+                  "always has one value, write check(Eq({}, value)) before this line",
+                  text, location_of(where), symbols_text(env, expr, is_unbacked), kind, text));
 }
 
 void refuse_if_forbidden(const Expr* expr) {
@@ -234,7 +234,8 @@ bool guard_or_symbolic(const SymBool& condition, bool otherwise, const std::sour
 
 void check_symbolic(const SymBool& condition, std::string_view message, const std::source_location& where) {
   if (condition.is_symbolic()) return condition.env()->check(condition.expr(), message, where);
-  if (message.empty()) message = "Expected cond to be True, but got False";
+  if (message.empty())
+    message = "Expected cond to be True, but got False: a required condition does not hold";
   throw UserError(std::string(message), where);
 }
 

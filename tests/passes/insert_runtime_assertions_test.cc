@@ -65,11 +65,13 @@ TEST(InsertRuntimeAssertions, StandAfterTheLastValueTheyNeed) {
 def forward(self, x, y):
     sym_size_int = torch.ops.aten.sym_size.int(y, 0)
     item = torch.ops.aten._local_scalar_dense.default(x)
+    ge = item >= 0
+    _assert_scalar_default = torch.ops.aten._assert_scalar.default(ge, "Runtime assertion failed for expression 0 <= u0 on node 'ge'")
     mul = sym_size_int * 2
     le = item <= mul
-    _assert_scalar_default = torch.ops.aten._assert_scalar.default(le, "at most two for each row (Runtime assertion failed for expression 2*s0 >= u0 on node 'le')")
-    ge = item >= 2
-    _assert_scalar_default_1 = torch.ops.aten._assert_scalar.default(ge, "Runtime assertion failed for expression u0 >= 2 on node 'ge'")
+    _assert_scalar_default_1 = torch.ops.aten._assert_scalar.default(le, "at most two for each row (Runtime assertion failed for expression u0 <= 2*s0 on node 'le')")
+    ge_1 = item >= 2
+    _assert_scalar_default_2 = torch.ops.aten._assert_scalar.default(ge_1, "Runtime assertion failed for expression 2 <= u0 on node 'ge_1'")
     zeros = torch.ops.aten.zeros.default([item])
     exp = torch.ops.aten.exp.default(y)
     return (zeros, exp)
@@ -85,7 +87,8 @@ TEST(InsertRuntimeAssertions, ARunThatViolatesThemSaysWhich) {
   EXPECT_EQ(describe(run_on(module, {count(3), ramp({5})}).elements()[0].to_tensor()).str(), "f32[3]");
   EXPECT_EQ(describe(run_on(module, {count(6), ramp({3})}).elements()[0].to_tensor()).str(), "f32[6]");
   EXPECT_ERROR(run_on(module, {count(7), ramp({3})}), "at most two for each row");
-  EXPECT_ERROR(run_on(module, {count(1), ramp({3})}), "Runtime assertion failed for expression u0 >= 2 on node 'ge'");
+  EXPECT_ERROR(run_on(module, {count(1), ramp({3})}),
+               "Runtime assertion failed for expression 2 <= u0 on node 'ge_1'");
 }
 
 TEST(InsertRuntimeAssertions, BelongToTheLineOfTheirValue) {
@@ -98,24 +101,57 @@ TEST(InsertRuntimeAssertions, BelongToTheLineOfTheirValue) {
   EXPECT_EQ(graph.module.graph().find("zeros")->source(), "");
 }
 
-TEST(InsertRuntimeAssertions, KeepsTheStrongestBounds) {
+TEST(InsertRuntimeAssertions, BoundsThatFollowFromEarlierOnesAreLeftOut) {
   Propagated graph(kTakesACount, {count(4), ramp({5})});
   const SymInt n = graph.number("item");
   check(n <= 100);
   check(n > 2);
   check(n <= 7);
+  check(n <= 9);
   const std::string code = graph.inserted();
   EXPECT_EQ(code, code_of_text(R"(
 def forward(self, x, y):
     item = torch.ops.aten._local_scalar_dense.default(x)
+    ge = item >= 0
+    _assert_scalar_default = torch.ops.aten._assert_scalar.default(ge, "Runtime assertion failed for expression 0 <= u0 on node 'ge'")
+    le = item <= 100
+    _assert_scalar_default_1 = torch.ops.aten._assert_scalar.default(le, "Runtime assertion failed for expression u0 <= 100 on node 'le'")
     gt = item > 2
-    _assert_scalar_default = torch.ops.aten._assert_scalar.default(gt, "Runtime assertion failed for expression u0 > 2 on node 'gt'")
+    _assert_scalar_default_2 = torch.ops.aten._assert_scalar.default(gt, "Runtime assertion failed for expression 2 < u0 on node 'gt'")
+    le_1 = item <= 7
+    _assert_scalar_default_3 = torch.ops.aten._assert_scalar.default(le_1, "Runtime assertion failed for expression u0 <= 7 on node 'le_1'")
+    zeros = torch.ops.aten.zeros.default([item])
+    exp = torch.ops.aten.exp.default(y)
+    return (zeros, exp)
+)"));
+}
+
+TEST(InsertRuntimeAssertions, RangesComeFirstWhereTheyAreWritten) {
+  Propagated graph(kTakesACount, {count(4), ramp({5})});
+  check(graph.number("item") <= 7);
+  EXPECT_TRUE(insert_runtime_assertions(graph.module, *graph.env, Bounds::kConstraints));
+  verify(graph.module);
+  const std::string code = graph.module.graph().code();
+  EXPECT_EQ(code, code_of_text(R"(
+def forward(self, x, y):
+    item = torch.ops.aten._local_scalar_dense.default(x)
+    sym_constrain_range_for_size_default = torch.ops.aten.sym_constrain_range_for_size.default(item)
+    sym_constrain_range_default = torch.ops.aten.sym_constrain_range.default(item, min = 0, max = 7)
+    ge = item >= 0
+    _assert_scalar_default = torch.ops.aten._assert_scalar.default(ge, "Runtime assertion failed for expression 0 <= u0 on node 'ge'")
     le = item <= 7
     _assert_scalar_default_1 = torch.ops.aten._assert_scalar.default(le, "Runtime assertion failed for expression u0 <= 7 on node 'le'")
     zeros = torch.ops.aten.zeros.default([item])
     exp = torch.ops.aten.exp.default(y)
     return (zeros, exp)
 )"));
+  EXPECT_FALSE(insert_runtime_assertions(graph.module, *graph.env, Bounds::kConstraints));
+  EXPECT_EQ(graph.module.graph().code(), code);
+  EXPECT_ERROR(run_on(graph.module, {count(8), ramp({3})}), "Invalid value range for 8 between [0, 7]");
+  // Who runs the graph on symbols again asserts the same, though the range says it already.
+  auto again = ShapeEnv::create();
+  ShapeProp(graph.module, again).propagate({count(4), ramp({5})});
+  EXPECT_FALSE(insert_runtime_assertions(graph.module, *again, Bounds::kConstraints));
 }
 
 TEST(InsertRuntimeAssertions, UseNodesThatAreThere) {
@@ -182,14 +218,16 @@ def forward(self, x):
     sym_size_int = torch.ops.aten.sym_size.int(x, 0)
     nonzero = torch.ops.aten.nonzero.default(x)
     sym_size_int_1 = torch.ops.aten.sym_size.int(nonzero, 0)
+    ge = sym_size_int_1 >= 0
+    _assert_scalar_default = torch.ops.aten._assert_scalar.default(ge, "Runtime assertion failed for expression 0 <= u0 on node 'ge'")
     le = sym_size_int_1 <= sym_size_int
-    _assert_scalar_default = torch.ops.aten._assert_scalar.default(le, "a data-dependent size stays within the number of elements (Runtime assertion failed for expression s0 >= u0 on node 'le')")
+    _assert_scalar_default_1 = torch.ops.aten._assert_scalar.default(le, "a data-dependent size stays within the number of elements (Runtime assertion failed for expression u0 <= s0 on node 'le')")
     gt = sym_size_int_1 > 1
-    _assert_scalar_default_1 = torch.ops.aten._assert_scalar.default(gt, "Runtime assertion failed for expression u0 > 1 on node 'gt'")
+    _assert_scalar_default_2 = torch.ops.aten._assert_scalar.default(gt, "Runtime assertion failed for expression 1 < u0 on node 'gt'")
     sum_1 = torch.ops.aten.sum.default(nonzero)
     return sum_1
 )py"));
-  EXPECT_ERROR(run_on(graph.module, {vec({0, 0, 1})}), "Runtime assertion failed for expression u0 > 1");
+  EXPECT_ERROR(run_on(graph.module, {vec({0, 0, 1})}), "Runtime assertion failed for expression 1 < u0");
 }
 
 TEST(InsertRuntimeAssertions, GuardsThatWereDeferredStandAtTheTop) {
@@ -219,7 +257,8 @@ TEST(InsertRuntimeAssertions, TakeLinearTime) {
   Graph graph;
   Node *x = &graph.placeholder("x"), *n = &graph.placeholder("n");
   Node* last = x;
-  for (int i = 0; i < 20000; ++i) last = &graph.call_function("aten::cat", {Value::list({value_of(*last), value_of(*x)})});
+  for (int i = 0; i < 20000; ++i)
+    last = &graph.call_function("aten::cat", {Value::list({value_of(*last), value_of(*x)})});
   Node& item = graph.call_function("aten::_local_scalar_dense", {value_of(*n)});
   graph.output(Value::tuple({value_of(*last), value_of(item)}));
   GraphModule module(std::move(graph));
@@ -240,8 +279,8 @@ Tensor shaped(const SymInts& sizes, const SymInts& strides, const SymInt& offset
 
 struct Derived {
   Derived()
-      : module(
-            parse_code("def forward(self, x):\n    alias = torch.ops.aten.alias.default(x)\n    return alias\n")) {
+      : module(parse_code(
+            "def forward(self, x):\n    alias = torch.ops.aten.alias.default(x)\n    return alias\n")) {
     env->defer_guards([](const sym::Expr*) { return true; });
   }
   std::string inserted(const Tensor& input) {
@@ -293,7 +332,7 @@ def forward(self, x):
     _assert_scalar_default = torch.ops.aten._assert_scalar.default(eq, "Runtime assertion failed for expression Eq(Mod(s1, 4), 0) on node 'eq'")
     mul = sym_size_int * 2
     lt = sym_storage_offset < mul
-    _assert_scalar_default_1 = torch.ops.aten._assert_scalar.default(lt, "Runtime assertion failed for expression 2*s0 > s2 on node 'lt'")
+    _assert_scalar_default_1 = torch.ops.aten._assert_scalar.default(lt, "Runtime assertion failed for expression s2 < 2*s0 on node 'lt'")
     alias = torch.ops.aten.alias.default(x)
     return alias
 )")) << code;
@@ -347,8 +386,7 @@ TEST(InsertRuntimeAssertions, OfABranchStandInTheBranch) {
   auto f = [&](const Tensor& x, const Tensor& pred) {
     return func::cond(pred, found, [](const Tensor& t) { return t.sum().to(kInt64); }, x);
   };
-  GraphModule module =
-      make_graph(f, {.mode = CaptureMode::kSymbolic})(vec({1, 2, 3}), full({}, true, kBool));
+  GraphModule module = make_graph(f, {.mode = CaptureMode::kSymbolic})(vec({1, 2, 3}), full({}, true, kBool));
   ShapeEnv& env = *module.graph().placeholders()[0]->meta_or_null()->value.tensor_ref().size(0).env();
   EXPECT_TRUE(insert_runtime_assertions(module, env));
   EXPECT_FALSE(insert_runtime_assertions(module, env));

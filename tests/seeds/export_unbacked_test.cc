@@ -101,6 +101,19 @@ TEST(TestExport, test_error_does_not_reference_eager_fallback) {
   });
 }
 
+struct ViewsUnchecked : nn::Module {
+  Tensor forward(const Tensor& x) { return randn({24}).view({int_in(x), 4}); }
+  WEFT_ARGS(x)
+};
+
+TEST(TestExport, test_check_is_size_error) {
+  for_each_variant([](const Exporter& exports) {
+    const auto run = [&] { exports(ViewsUnchecked(), {count_of(6)}); };
+    EXPECT_ERROR_TYPE(DataDependentError, run(), "Could not guard on data-dependent expression");
+    EXPECT_ERROR_TYPE(UserError, run(), "Tried to use data-dependent value in the subsequent computation");
+  });
+}
+
 struct EqualSum : nn::Module {
   Tensor forward(const Tensor& x1, const Tensor& x2, const Tensor& x3, const Tensor& y) {
     const SymInt z1 = int_in(x1), z2 = int_in(x2), z3 = int_in(x3);

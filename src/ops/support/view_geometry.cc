@@ -9,7 +9,8 @@ SymInts infer_size(SymIntSpan size, const SymInt& numel) {
   SymInt product = 1;
   std::optional<size_t> inferred;
   for (size_t d = 0; d < size.size(); ++d) {
-    if (!size[d].is_symbolic() && size[d].plain() == -1) {
+    // A value from data that may be negative may be -1, which is another program: whoever knows says so.
+    if (guard(size[d] == -1)) {
       require(!inferred, "only one dimension can be inferred, but the shape is {}", describe_sizes(size));
       inferred = d;
       continue;
