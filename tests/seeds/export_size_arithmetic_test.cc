@@ -94,6 +94,24 @@ TEST(TestExport, test_sym_sqrt) {
   });
 }
 
+struct ViewThenSoftmax : nn::Module {
+  Tensor forward(const Tensor& x) { return softmax(x.view({x.size(1), -1}), 0); }
+  WEFT_ARGS(x)
+};
+
+TEST(TestExport, test_reshape_view_helper) {
+  for_each_variant([](const Exporter& exports) {
+    ExportOptions options{.dynamic_shapes = {{"x", {{0, Dim("batch")}}}}};
+    options.config = ExportConfig{.allow_complex_guards_as_runtime_asserts = true};
+    GraphModule module = exports(ViewThenSoftmax(), {rand({1024, 20, 16})}, options).module();
+    EXPECT_ERROR(module.call({randn({20, 20, 16})}), "Runtime assertion failed for expression Ne(s0, 20)");
+    EXPECT_ERROR(module.call({randn({400, 20, 16})}),
+                 "Runtime assertion failed for expression Ne(Mod(s0, 20), 0)");
+    const Tensor x = randn({42, 20, 16});
+    EXPECT_TRUE(close(only_tensor(module.call({x})), ViewThenSoftmax()(x), 1e-5, 1e-5));
+  });
+}
+
 struct RelatesSizes : nn::Module {
   std::tuple<Tensor, Tensor> forward(const Tensor& x, const Tensor& y) {
     const SymInt n = x.size(0), m = y.size(0);

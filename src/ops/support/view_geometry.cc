@@ -56,6 +56,32 @@ bool is_row_major(SymIntSpan sizes, SymIntSpan strides) {
 
 }  // namespace
 
+namespace {
+
+// Whether the examples differ, as a guard; that they agree is not one, or else it would fix a size.
+bool differ(const SymInt& a, const SymInt& b) {
+  const SymBool equal = a == b;
+  return equal.hint() == false && !guard(equal);
+}
+
+// Asks what PyTorch asks of sizes with examples, dim by dim: whether the next size of the view is there, or
+// which dims are merged and split for it. Memory without gaps can be seen as anything, but a program that
+// PyTorch makes for one answer is not its program for the other.
+void ask_merges_and_splits(SymIntSpan sizes, SymIntSpan target) {
+  size_t next = 0;
+  std::optional<SymInt> left;  // of a dim that was split
+  for (const SymInt& length : target) {
+    if (!left && next == sizes.size()) return;  // only ones are to come
+    SymInt current = left ? *left : sizes[next++];
+    left.reset();
+    if (!differ(current, length)) continue;
+    while (next < sizes.size() && differ(mod(current, length), 0)) current = current * sizes[next++];
+    if (differ(current, length)) left = floor_div(current, length);
+  }
+}
+
+}  // namespace
+
 std::optional<SymInts> view_strides(SymIntSpan sizes, SymIntSpan strides, SymIntSpan target) {
   // Sizes that only data can tell do not answer the questions below; memory without gaps can be seen as
   // anything.
@@ -66,6 +92,11 @@ std::optional<SymInts> view_strides(SymIntSpan sizes, SymIntSpan strides, SymInt
        splits_once = target.size() == 2 && sizes.size() == 1;
   if ((flattens || splits_once) && !sizes.is_plain() && is_row_major(sizes, strides))
     return contiguous_strides(target);
+  if (!sizes.is_plain() && !is_undecided(sizes) && !is_undecided(target) && is_row_major(sizes, strides) &&
+      guard_or(sym_product(sizes) != 0, false)) {
+    ask_merges_and_splits(sizes, target);
+    return contiguous_strides(target);
+  }
   SymInt numel = 1;
   for (const SymInt& size : sizes) numel = numel * size;
   if (guard_or(numel == 0, false)) {
