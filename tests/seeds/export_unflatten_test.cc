@@ -152,11 +152,8 @@ struct TwoCheckedHeads : nn::Module {
   WEFT_ARGS(x, y)
 };
 
-// Programs that were saved or decomposed lack what their assertions are made of.
-TEST(TestExportParts, test_unflatten_asserts) {
-  using testing::ExportVariant;
-  for (const ExportVariant variant : {ExportVariant::kPlain, ExportVariant::kRetraced}) {
-    const Exporter exports(variant);
+TEST(TestExport, test_unflatten_asserts) {
+  for_each_variant([](const Exporter& exports) {
     const TwoCheckedHeads module;
     const Tensor x = from_data<int64_t>({3}, {}), y = randn({10});
     const ExportedProgram program = exports(module, {x, y}, {.dynamic_shapes = {{"y", {{0, Dim("moo")}}}}});
@@ -175,7 +172,7 @@ TEST(TestExportParts, test_unflatten_asserts) {
           << path;
     }
     EXPECT_ANY_THROW(net.call({from_data<int64_t>({12}, {}), y}));
-  }
+  });
 }
 
 struct InnerConstant : nn::Module {
