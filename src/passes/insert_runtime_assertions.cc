@@ -164,27 +164,18 @@ class Inserter {
     }
     for (Node* node : others) {
       if (node->kind() == NodeKind::kOutput || (pending_.empty() && unconstrained_.empty())) break;
-      // Numbers that are read off it right away are there already.
-      Node* last = node;
-      while (last->next() && last->next()->kind() != NodeKind::kOutput && reads_off(*last->next(), *node))
-        last = last->next();
-      Graph::InsertScope insertion = graph_.inserting_after(*last);
+      Graph::InsertScope insertion = graph_.inserting_after(*node);
       learn(*node);
       read_and_assert();
       Node* const end = graph_.insertion_point();
       advanced_.reset();
-      for (Node* made = last->next(); made != end; made = made->next()) take_origin(*made, *node);
+      for (Node* made = node->next(); made != end; made = made->next()) take_origin(*made, *node);
     }
     erase_unused();
     return changed_;
   }
 
  private:
-  static bool reads_off(const Node& reader, const Node& tensor) {
-    return reader.inputs().size() == 1 && reader.inputs()[0] == &tensor && expr_of(reader) &&
-           !reader.is_impure();
-  }
-
   // A call that is there for its effect only and takes a condition asserts it; one that takes an integer
   // keeps that within its declared range.
   void note_asserted() {
