@@ -31,7 +31,8 @@ class CallTracer {
         recorder_(options_, nullptr),
         position_(options.pre_dispatch ? func::FunctionalPosition::kUpper : func::FunctionalPosition::kLower),
         loss_(options.loss),
-        input_names_(options.input_names) {
+        input_names_(options.input_names),
+        keep_dead_code_(options.keep_dead_code) {
     recorder_.note_size_values();
   }
 
@@ -92,7 +93,7 @@ class CallTracer {
   // --- what goes in
 
   TracedCall finish() {
-    traced_.module = recorder_.finish(false);
+    traced_.module = recorder_.finish(keep_dead_code_);
     return std::move(traced_);
   }
 
@@ -340,6 +341,7 @@ class CallTracer {
   func::FunctionalPosition position_;
   std::optional<size_t> loss_;
   const std::vector<std::string>& input_names_;
+  bool keep_dead_code_;
   ValueList placeholders_;               // what the recorder knows the inputs by
   ValueList given_;                      // functional, one for each input: what gradients are asked for
   ValueList seen_;                       // what the program is given

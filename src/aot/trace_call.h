@@ -16,6 +16,8 @@ struct TraceOptions {
   std::optional<size_t> loss = std::nullopt;
   // Of an inference without extensions: how placeholders are called instead.
   std::vector<std::string> input_names = {};
+  // What nobody uses stays in the graph: whoever asked removes it.
+  bool keep_dead_code = false;
 };
 
 // The call as one functional graph, over the tensors that the extensions among its inputs and outputs are

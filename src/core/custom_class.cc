@@ -8,20 +8,20 @@
 namespace weft {
 namespace {
 
-struct Registry {
+struct CustomClasses {
   std::mutex mutex;
   std::map<std::string, CustomClass, std::less<>> classes;  // whose entries stay where they are
 };
 
-Registry& registry() {
-  static Registry classes;
+CustomClasses& custom_classes() {
+  static CustomClasses classes;
   return classes;
 }
 
 }  // namespace
 
 void register_custom_class(CustomClass custom_class) {
-  Registry& known = registry();
+  CustomClasses& known = custom_classes();
   const std::lock_guard lock(known.mutex);
   const std::string name = custom_class.name;
   require(!name.empty() && custom_class.save && custom_class.load,
@@ -31,7 +31,7 @@ void register_custom_class(CustomClass custom_class) {
 }
 
 const CustomClass* find_custom_class(std::string_view name) {
-  Registry& known = registry();
+  CustomClasses& known = custom_classes();
   const std::lock_guard lock(known.mutex);
   auto found = known.classes.find(name);
   return found == known.classes.end() ? nullptr : &found->second;

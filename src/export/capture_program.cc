@@ -10,6 +10,7 @@
 #include "capture/graph_recorder.h"
 #include "export/branch_operands.h"
 #include "export/constraint_report.h"
+#include "export/dead_code.h"
 #include "export/declared_sizes.h"
 #include "export/grad_mode_regions.h"
 #include "export/input_names.h"
@@ -150,7 +151,8 @@ class Capture {
     FlatTree flat = tree_flatten(result);
     check_outputs(flat.leaves, result);
     recorder.graph().output(recorder.as_nodes(Value::tuple(flat.leaves)));
-    parts_.graph_module = recorder.finish(/*keep_dead_code=*/false);
+    parts_.graph_module = recorder.finish(/*keep_dead_code=*/true);
+    remove_dead_code(parts_.graph_module, *env_);
     if (!config_.allow_rnn) refuse_recurrent_layers();
     check_declared_sizes(*env_, *declared_);
     lift_constants();
@@ -226,7 +228,8 @@ class Capture {
     for (const Node& node : parts_.graph_module.graph())
       if (const Operator* op = node.target().op(); op && op->has(Traits::kRecurrent))
         unsupported(
-            "export: '{}' is a recurrent layer, and ExportConfig::allow_rnn is false (TorchDynamo purposely graph "
+            "export: '{}' is a recurrent layer, and ExportConfig::allow_rnn is false (TorchDynamo purposely "
+            "graph "
             "breaks on RNN, GRU, LSTMs); set it to true to export such layers",
             node.name());
   }

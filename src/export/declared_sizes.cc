@@ -12,7 +12,8 @@ using sym::ValueRange;
 
 // "[3, inf]", as declared.
 std::string range_text(const ValueRange& range) {
-  return fmt::format("[{}, {}]", range.lo, range.hi == ValueRange::kInf ? "int_oo" : std::to_string(range.hi));
+  return fmt::format("[{}, {}]", range.lo,
+                     range.hi == ValueRange::kInf ? "int_oo" : std::to_string(range.hi));
 }
 
 // What a capture may take for granted. Programs are the same for all sizes from 2 on, or else one example
@@ -34,10 +35,9 @@ DeclaredSizes::DeclaredSizes(ShapeEnv& env, std::vector<LeafShape> shapes, const
         const bool is_tensor = leaves[i].is_tensor();
         if (is_tensor && leaves[i].tensor_ref().is_symbolic()) continue;
         if (!is_tensor && leaves[i].kind() != Value::Kind::kInt) continue;
-        const int64_t size = is_tensor ? leaves[i].tensor_ref().size(static_cast<int64_t>(d)).plain()
-                                       : leaves[i].to_int();
-        f(i, d, shapes[i].dims[d], size,
-          is_tensor ? sources[i].size(static_cast<int64_t>(d)) : sources[i]);
+        const int64_t size =
+            is_tensor ? leaves[i].tensor_ref().size(static_cast<int64_t>(d)).plain() : leaves[i].to_int();
+        f(i, d, shapes[i].dims[d], size, is_tensor ? sources[i].size(static_cast<int64_t>(d)) : sources[i]);
       }
   };
   each_size([&](size_t, size_t, const DimSpec& spec, int64_t size, const Source& source) {
@@ -67,10 +67,11 @@ void DeclaredSizes::check_examples(const std::vector<Example>& examples) {
     const Dim root = example.dim->root();
     auto [found, is_new] = known.emplace(root.name(), example.dim);
     if (!is_new && !(found->second->root() == root))
-      throw ConstraintViolationError(fmt::format(
-          "Found different definitions {} and {} for the same symbolic dimension {}; declare it once, and use "
-          "that Dim everywhere",
-          found->second->root().to_string(), root.to_string(), root.name()));
+      throw ConstraintViolationError(
+          fmt::format("Found different definitions {} and {} for the same symbolic dimension {}; declare it "
+                      "once, and use "
+                      "that Dim everywhere",
+                      found->second->root().to_string(), root.to_string(), root.name()));
   }
   // Values that are given come before those that are found out.
   for (const bool is_derived : {false, true})
@@ -89,9 +90,9 @@ void DeclaredSizes::check_examples(const std::vector<Example>& examples) {
     const int64_t root = root_values_.at(dim.root_name());
     const int64_t expected = dim.scale() * root + dim.offset();
     if (example.size != expected)
-      throw ConstraintViolationError(fmt::format(
-          "Expected input {} size to be equal to {}, where {} = {}, but got {}", example.source.guard_text(),
-          dim.name(), dim.root_name(), root, example.size));
+      throw ConstraintViolationError(
+          fmt::format("Expected input {} size to be equal to {}, where {} = {}, but got {}",
+                      example.source.guard_text(), dim.name(), dim.root_name(), root, example.size));
     const ValueRange range = dim.range();
     if (!range.contains(example.size))
       throw ConstraintViolationError(fmt::format(

@@ -152,8 +152,7 @@ class Matcher {
         return;
       case ShapeSpec::Kind::kAllDims:
         if (spec.all_dims().size() != count)
-          refuse(spec, value, where,
-                 fmt::format("which has {} dimension{}", count, count == 1 ? "" : "s"));
+          refuse(spec, value, where, fmt::format("which has {} dimension{}", count, count == 1 ? "" : "s"));
         leaf.dims = spec.all_dims();
         if (!value.is_tensor() && leaf.dims[0].dim())
           refuse(spec, value, where, "since a Dim is a size; use Dim::AUTO or Dim::DYNAMIC for a number");
@@ -166,8 +165,8 @@ class Matcher {
   }
 
   // Dimensions in order and elements in order read the same where nothing is declared of them.
-  void match_sequence(const ShapeSpec& spec, const ValueList& elements, const std::vector<std::string>& fields,
-                      const std::string& where) {
+  void match_sequence(const ShapeSpec& spec, const ValueList& elements,
+                      const std::vector<std::string>& fields, const std::string& where) {
     const Value whole = Value::tuple(elements);
     if (spec.kind() == ShapeSpec::Kind::kEntries && !fields.empty())
       return match_fields(spec, elements, fields, where);
@@ -234,6 +233,20 @@ DynamicShapes ShapesCollection::dynamic_shapes(const ValueList& args) const {
   return DynamicShapes::by_position(std::move(specs));
 }
 
+namespace {
+
+// One list for a variadic argument, `*args`, is one spec for each of args_0, args_1, ... A list fits neither
+// a tensor nor a number.
+bool is_of_rest(const ShapeSpec& spec, const ValueList& arguments, size_t first) {
+  return spec.kind() == ShapeSpec::Kind::kElements && first < arguments.size() &&
+         spec.elements().size() == arguments.size() - first && !arguments[first].is_sequence();
+}
+void spread(const ShapeSpec& spec, size_t first, std::vector<ShapeSpec>& specs) {
+  for (size_t i = 0; i < spec.elements().size(); ++i) specs[first + i] = spec.elements()[i].second;
+}
+
+}  // namespace
+
 std::vector<LeafShape> leaf_shapes(const DynamicShapes& shapes, const std::vector<std::string>& names,
                                    const ValueList& arguments) {
   std::vector<ShapeSpec> specs(arguments.size());
@@ -244,9 +257,18 @@ std::vector<LeafShape> leaf_shapes(const DynamicShapes& shapes, const std::vecto
             "dynamic_shapes: {} arguments are declared by position, but {} are given",
             shapes.arguments().size(), arguments.size());
     for (size_t i = 0; i < shapes.arguments().size(); ++i) specs[i] = shapes.arguments()[i].second;
+    const size_t last = shapes.arguments().size() - 1;
+    if (const ShapeSpec& spec = shapes.arguments()[last].second; is_of_rest(spec, arguments, last))
+      spread(spec, last, specs);
   } else {
     for (const auto& [name, spec] : shapes.arguments()) {
       const auto found = std::ranges::find(names, name);
+      const auto rest = std::ranges::find(names, name + "_0");
+      const auto first = static_cast<size_t>(rest - names.begin());
+      if (found == names.end() && is_of_rest(spec, arguments, first)) {
+        spread(spec, first, specs);
+        continue;
+      }
       require(found != names.end(), "dynamic_shapes: there is no argument '{}'; there are [{}]", name,
               fmt::join(names, ", "));
       specs[static_cast<size_t>(found - names.begin())] = spec;

@@ -80,7 +80,8 @@ class GradModeRegions {
     }
     ValueList given;
     for (Node* result : results) given.push_back(value_of(*copies_.at(result)));
-    body.output(Value::tuple(std::move(given)));
+    // One result is itself, several are a tuple.
+    body.output(given.size() == 1 ? given[0] : Value::tuple(std::move(given)));
     call(region, results, GraphModule(functions, std::move(body)));
     for (size_t i = region.nodes.size(); i-- > 0;) graph_.erase(*region.nodes[i]);
   }
@@ -110,14 +111,18 @@ class GradModeRegions {
     ValueList args = {region.is_enabled, value_of(function)};
     args.insert(args.end(), operands_.begin(), operands_.end());
     Node& call = graph_.call_function("higher_order::wrap_with_set_grad_enabled", std::move(args));
+    if (results.size() == 1) {
+      if (const NodeMeta* noted = results[0]->meta_or_null()) call.meta().value = noted->value;
+      results[0]->replace_all_uses_with(call);
+    }
     ValueList values;
-    for (size_t i = 0; i < results.size(); ++i) {
+    for (size_t i = 0; results.size() != 1 && i < results.size(); ++i) {
       Node& item = graph_.call_function("operator.getitem", {value_of(call), static_cast<int64_t>(i)});
       if (const NodeMeta* noted = results[i]->meta_or_null()) item.meta() = *noted;
       values.push_back(item.meta().value);
       results[i]->replace_all_uses_with(item);
     }
-    call.meta().value = Value::tuple(std::move(values));
+    if (results.size() != 1) call.meta().value = Value::tuple(std::move(values));
     if (const NodeMeta* noted = region.nodes.front()->meta_or_null())
       for (Node* node : {&function, &call}) {
         node->meta().modules = noted->modules;

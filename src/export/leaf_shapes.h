@@ -7,7 +7,8 @@
 
 namespace weft {
 
-// What is declared for one leaf of the arguments: for each dimension of a tensor; for an integer one, or none.
+// What is declared for one leaf of the arguments: for each dimension of a tensor; for an integer one, or
+// none.
 struct LeafShape {
   std::vector<DimSpec> dims;
 };

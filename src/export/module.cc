@@ -186,9 +186,10 @@ class Unlift {
         break;
       case InputSpec::Kind::kCustomObject:
         if (!object_of(spec.target))
-          unsupported("the program needs the custom object '{}', of a class that is not registered; "
-                      "register_custom_class makes it known",
-                      spec.target);
+          unsupported(
+              "the program needs the custom object '{}', of a class that is not registered; "
+              "register_custom_class makes it known",
+              spec.target);
         [[fallthrough]];
       default:
         if (placeholder.users().empty()) break;

@@ -10,8 +10,10 @@
 #include "aot/trace_call.h"
 #include "dispatch/kept_composites.h"
 #include "export/branch_operands.h"
+#include "export/dead_code.h"
 #include "export/grad_mode_regions.h"
 #include "export/lift_constants.h"
+#include "export/noted_numbers.h"
 #include "export/preserved_composites.h"
 #include "weft/aot/aot_function.h"
 #include "weft/autograd/autograd.h"
@@ -26,22 +28,6 @@
 namespace weft {
 namespace {
 
-void for_each_expr(const Value& value, FunctionRef<void(const sym::Expr*)> f) {
-  if (value.is_tensor()) {
-    if (!value.tensor_ref().defined() || !value.tensor_ref().is_symbolic()) return;
-    for (const SymInt& size : value.tensor_ref().impl()->sizes())
-      if (size.is_symbolic()) f(size.expr());
-  } else if (value.kind() == Value::Kind::kSymInt) {
-    if (SymInt number = value.to_sym_int(); number.is_symbolic()) f(number.expr());
-  } else if (value.kind() == Value::Kind::kSymFloat) {
-    if (SymFloat number = value.to_sym_float(); number.is_symbolic()) f(number.expr());
-  } else if (value.kind() == Value::Kind::kSymBool) {
-    if (SymBool number = value.to_sym_bool(); number.is_symbolic()) f(number.expr());
-  } else if (value.is_sequence()) {
-    for (const Value& element : value.elements()) for_each_expr(element, f);
-  }
-}
-
 // Runs the program's graph; values that come from data are the symbols that its nodes note.
 class Rerun : public Interpreter {
  public:
@@ -49,14 +35,8 @@ class Rerun : public Interpreter {
       : Interpreter(program.graph_module()), program_(program), env_(env) {}
 
   Value run_node(Node& node) override {
-    const NodeMeta* noted = node.meta_or_null();
     std::vector<const sym::Expr*> fresh;
-    if (noted && node.kind() != NodeKind::kOutput)
-      for_each_expr(noted->value, [&](const sym::Expr* expr) {
-        for (const sym::Symbol* symbol : env_.free_symbols(expr))
-          if (seen_.insert(symbol->expr).second && symbol->backing == sym::Backing::kUnbacked)
-            fresh.push_back(symbol->expr);
-      });
+    note_fresh(program_.graph_module(), node, fresh);
     env_.reuse_unbacked(std::move(fresh));
     Value result = Interpreter::run_node(node);
     env_.reuse_unbacked({});
@@ -81,6 +61,24 @@ class Rerun : public Interpreter {
   }
 
  private:
+  // Values that this call is the first to read from data, those of the graphs that it runs included.
+  void note_fresh(const GraphModule& module, const Node& node, std::vector<const sym::Expr*>& fresh) {
+    if (node.kind() == NodeKind::kOutput) return;
+    for (const Node* input : node.inputs()) {
+      if (input->kind() != NodeKind::kGetAttr) continue;
+      const std::optional<GraphModule> inner = graph_module_in(module.find(input->target().to_string()));
+      if (!inner) continue;
+      for (const Node& each : inner->graph()) note_fresh(*inner, each, fresh);
+    }
+    const NodeMeta* noted = node.meta_or_null();
+    if (!noted) return;
+    for_each_number(noted->value, [&](const sym::Expr* expr) {
+      for (const sym::Symbol* symbol : env_.free_symbols(expr))
+        if (seen_.insert(symbol->expr).second && symbol->backing == sym::Backing::kUnbacked)
+          fresh.push_back(symbol->expr);
+    });
+  }
+
   // Whether it is one of the program's constants: an input of the program, or an attribute.
   bool is_constant(const Value& value) const {
     const Node* node = node_in(value);
@@ -88,7 +86,8 @@ class Rerun : public Interpreter {
     const std::vector<Node*> placeholders = program_.graph().placeholders();
     const auto at = std::ranges::find(placeholders, node);
     return at != placeholders.end() &&
-           program_.inputs()[static_cast<size_t>(at - placeholders.begin())].kind == InputSpec::Kind::kTensorConstant;
+           program_.inputs()[static_cast<size_t>(at - placeholders.begin())].kind ==
+               InputSpec::Kind::kTensorConstant;
   }
 
   Value copied(const Target& target, Args args, Kwargs kwargs, size_t copies) {
@@ -129,8 +128,10 @@ class Retrace {
     for (const Node* placeholder : program_.graph().placeholders()) names_.push_back(placeholder->name());
     aot::TraceOptions trace{.decompositions = options_.decompositions, .pre_dispatch = options_.pre_dispatch};
     trace.input_names = names_;
+    trace.keep_dead_code = true;
     aot::TracedCall traced = aot::trace_inference(f, inputs, description, trace);
     env_->defer_guards(nullptr);
+    remove_dead_code(traced.module, *env_);
     return finish(std::move(traced.module), description);
   }
 
@@ -249,8 +250,7 @@ ExportedProgram ExportedProgram::run_decompositions() const {
 ExportedProgram ExportedProgram::run_decompositions(const Decompositions& table,
                                                     const std::vector<std::string>& preserved) const {
   const bool emits = !ExportConfig::current().do_not_emit_runtime_asserts;
-  return retraced(*this,
-                  {.decompositions = table, .preserved = preserved, .emit_runtime_asserts = emits});
+  return retraced(*this, {.decompositions = table, .preserved = preserved, .emit_runtime_asserts = emits});
 }
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "seeds/support/as_eager.h"
+#include "support/tensors.h"
 #include "weft/core/from_data.h"
 #include "weft/nn/layers.h"
 #include "weft/ops/functions.h"
@@ -302,6 +303,24 @@ TEST(TestExport, test_buffer_util) {
         sizes.push_back(describe_sizes(buffer->sizes()).str());
     }
     EXPECT_EQ(sizes, (std::vector<std::string>{"[100]", "[100]", "[]"}));
+  });
+}
+
+struct SlicesPack : nn::Module {
+  Tensor forward(const ValueList& args) {
+    return slice(args[0].to_tensor(), args[1].to_int(), args[2].to_sym_int(), args[3].to_sym_int());
+  }
+  WEFT_ARGS(*args)
+};
+
+TEST(TestDynamismExpression, test_export_slice_maxsize) {
+  for_each_variant([](const Exporter& exports) {
+    const ValueList args = {rand({10, 3, 224, 224}), 0, 0, INT64_MAX};
+    const ShapeSpec pack = ShapeSpec::list({{{0, Dim("dim")}}, {}, {}, {}});
+    const ExportedProgram program =
+        exports(SlicesPack(), args, {.dynamic_shapes = DynamicShapes::by_position({pack})});
+    const Tensor other = rand({7, 3, 224, 224});
+    testing::expect_equal(only_tensor(program.module().call({other, 0, 0, INT64_MAX})), other);
   });
 }
 

@@ -201,13 +201,12 @@ TEST(TestExport, test_predispatch_cond) {
     EXPECT_EQ(code_text(branch), R"(def forward(self, b_t, x, y):
     submod_1 = self.submod_1
     wrap_with_set_grad_enabled = torch.ops.higher_order.wrap_with_set_grad_enabled(True, submod_1, x, b_t, y);  submod_1 = x = b_t = y = None
-    getitem = wrap_with_set_grad_enabled[0];  wrap_with_set_grad_enabled = None
-    return (getitem,))");
+    return (wrap_with_set_grad_enabled,))");
     EXPECT_EQ(code_text(graph_at(branch, "submod_1")), R"(def forward(self, x, b_t, y):
     sub = torch.ops.aten.sub.Tensor(x, 1);  x = None
     add = torch.ops.aten.add.Tensor(sub, b_t);  sub = b_t = None
     add_1 = torch.ops.aten.add.Tensor(add, y);  add = y = None
-    return (add_1,))");
+    return add_1)");
   });
 }
 

@@ -26,11 +26,12 @@ Scalar zero_of(DType type) { return type == kBool ? Scalar(false) : Scalar(0); }
 
 Tensor zeros_parts(SymIntSpan size, MaybeType dtype, MaybeLayout layout, MaybeDevice device, MaybeFlag pin) {
   const DType type = dtype.value_or(kFloat32);
-  return full(size, zero_of(type), type, layout, device, flag(pin));
+  return full(size, zero_of(type), type, layout.value_or(Layout::kStrided), device,
+              flag(pin.value_or(false)));
 }
 Tensor ones_parts(SymIntSpan size, MaybeType dtype, MaybeLayout layout, MaybeDevice device, MaybeFlag pin) {
   const DType type = dtype.value_or(kFloat32);
-  return full(size, one_of(type), type, layout, device, flag(pin));
+  return full(size, one_of(type), type, layout.value_or(Layout::kStrided), device, flag(pin.value_or(false)));
 }
 Tensor zeros_like_parts(const Tensor& self, MaybeType dtype, MaybeLayout layout, MaybeDevice device,
                         MaybeFlag pin, MaybeFormat format) {
