@@ -152,8 +152,8 @@ class Report {
           "  - Not all values of {}{} are valid because {} was inferred to be a constant ({}).{}",
           place_of(size.symbol), range_text(name, size.declared), name, *size.constant, asked(size)));
     } else if (size.other) {
-      const bool is_equal = size.scale == 1 && size.offset == 0;
-      const std::string other = name_of(size.other);
+      const bool is_equal = size.scale == 1 && size.offset == 0 && !size.is_of_step;
+      const std::string other = (size.is_of_step ? "_" : "") + name_of(size.other);
       lines_.push_back(
           is_equal
               ? fmt::format("  - The values of {} and {} must always be equal.{}", place_of(size.symbol),
@@ -199,6 +199,7 @@ class Report {
     if (!declared_.root_of(size.symbol)) return;
     const std::string name = name_of(size.symbol);
     if (size.constant) return fixes_.constant(name, *size.constant);
+    if (size.is_of_step) return fixes_.relation(name, size.scale, "_" + name_of(size.other), size.offset);
     if (size.other) {
       const Size* other = size_of(size.other);
       if (other && other->congruence && !other->other && declared_.root_of(size.other))

@@ -191,7 +191,7 @@ bool SizeSolver::learn(size_t condition, const Expr* expr, bool is_forced) {
     ValueRange range;
     bool operator==(const State&) const = default;
   };
-  auto state = [&](const Expr* symbol) { return State{own_->simplify(symbol), own_->range(symbol)}; };
+  auto state = [&](const Expr* symbol) { return State{own_->simplify(symbol), range_of(symbol)}; };
   std::vector<State> before;
   for (const Expr* symbol : own_symbols_) before.push_back(state(symbol));
   own_->check(expr, {}, {});
@@ -335,6 +335,33 @@ bool SizeSolver::settle_at_hints(size_t condition, const Expr* expr) {
   return changed;
 }
 
+sym::ValueRange SizeSolver::range_of(const Expr* symbol) const {
+  return sym::intersect(own_->range(symbol), own_->range(own_->simplify(symbol)));
+}
+
+// With modulus * t + remainder in the place of a size, what divides it may be a plain relation.
+bool SizeSolver::introduce_steps(const Expr* expr) {
+  bool changed = false;
+  for (const Expr* symbol : symbols_in(expr)) {
+    const auto found = congruences_.find(symbol);
+    const auto place = std::ranges::find(own_symbols_, symbol);
+    if (found == congruences_.end() || place == own_symbols_.end()) continue;
+    const auto [modulus, remainder] = found->second;
+    const Values values = values_of(symbol);
+    const ValueRange range = {
+        values.lo == ValueRange::kNegInf ? values.lo : (values.lo - remainder) / modulus,
+        values.hi == ValueRange::kInf ? values.hi : (values.hi - remainder) / modulus};
+    const Expr* step = own_->add_symbol({.hint = (example(symbol) - remainder) / modulus, .declared = range});
+    steps_.emplace(step, static_cast<size_t>(place - own_symbols_.begin()));
+    const Expr* instead = sym::add(own_->pool(), sym::multiply(own_->pool(), own_->constant(modulus), step),
+                                   own_->constant(remainder));
+    congruences_.erase(found);
+    own_->check(sym::compare(own_->pool(), Kind::kEq, symbol, instead), {}, {});
+    changed = true;
+  }
+  return changed;
+}
+
 // The sizes that something is divided by, or else all.
 bool SizeSolver::force(size_t condition, const Expr* expr) {
   bool changed = false;
@@ -375,6 +402,10 @@ bool SizeSolver::settle(size_t condition, const Expr* expr) {
              return a.first == b.first && a.second.modulus == b.second.modulus;
            });
   if (settle_bounds(condition, expr) || settle_at_hints(condition, expr)) return true;
+  if (introduce_steps(expr)) {
+    settle(condition, expr);
+    return true;
+  }
   return force(condition, expr);
 }
 
@@ -408,7 +439,7 @@ std::vector<SizeSolver::Size> SizeSolver::solve() {
   for (size_t i = 0; i < symbols_.size(); ++i) {
     Size size{.symbol = symbols_[i]};
     size.declared = declared_[i];
-    size.range = own_->range(own_symbols_[i]);
+    size.range = range_of(own_symbols_[i]);
     const Expr* value = own_->simplify(own_symbols_[i]);
     if (auto found = causes_.find(own_symbols_[i]); found != causes_.end()) size.causes = found->second;
     const Polynomial p = sym::polynomial_of(value);
@@ -416,10 +447,24 @@ std::vector<SizeSolver::Size> SizeSolver::solve() {
       size.constant = value->value();
     } else if (value != own_symbols_[i] && is_linear(p) && p.terms.size() == 1 &&
                p.terms[0].coefficient > 0) {
-      const auto at = std::ranges::find(own_symbols_, p.terms[0].monomial);
-      size.other = symbols_[static_cast<size_t>(at - own_symbols_.begin())];
-      size.scale = p.terms[0].coefficient;
-      size.offset = p.constant;
+      const Expr* root = p.terms[0].monomial;
+      int64_t scale = p.terms[0].coefficient, offset = p.constant;
+      const auto step = steps_.find(root);
+      // A step may have a remainder, too.
+      if (auto more = congruences_.find(root); step != steps_.end() && more != congruences_.end()) {
+        offset += scale * more->second.remainder;
+        scale *= more->second.modulus;
+      }
+      if (step != steps_.end() && step->second == i) {
+        size.congruence = Congruence{scale, offset};
+      } else {
+        size.is_of_step = step != steps_.end();
+        const auto at = std::ranges::find(own_symbols_, root);
+        size.other =
+            symbols_[size.is_of_step ? step->second : static_cast<size_t>(at - own_symbols_.begin())];
+        size.scale = scale;
+        size.offset = offset;
+      }
     } else if (value != own_symbols_[i]) {
       size.relation = value->to_string();
     }

@@ -35,6 +35,8 @@ class SizeSolver {
     // Of a size that follows from another: scale * other + offset.
     const sym::Expr* other = nullptr;
     int64_t scale = 1, offset = 0;
+    // ... or, of another that has a remainder, from the t of that.
+    bool is_of_step = false;
     // A relation of more than one other size.
     std::string relation;
     std::optional<Congruence> congruence;
@@ -64,6 +66,8 @@ class SizeSolver {
   bool settle_congruence(size_t condition, const sym::Expr* expr);
   bool settle_bounds(size_t condition, const sym::Expr* expr);
   bool settle_at_hints(size_t condition, const sym::Expr* expr);
+  bool introduce_steps(const sym::Expr* expr);
+  sym::ValueRange range_of(const sym::Expr* symbol) const;
   bool force(size_t condition, const sym::Expr* expr);
   bool settle_single_values();
   Values values_of(const sym::Expr* symbol) const;
@@ -80,6 +84,8 @@ class SizeSolver {
   std::vector<const sym::Expr*> own_symbols_;
   std::vector<const sym::Expr*> conditions_;  // copies
   std::map<const sym::Expr*, Congruence> congruences_;
+  // The t of sizes that were written as modulus * t + remainder, with the places of these sizes.
+  std::map<const sym::Expr*, size_t> steps_;
   std::map<const sym::Expr*, std::vector<Cause>> causes_;  // by own symbol
 };
 
