@@ -33,12 +33,13 @@ namespace {
 // do.
 ValueRange factored_range(ExprPool& pool, const Expr* polynomial) {
   constexpr ValueRange kAny = {ValueRange::kNegInf, ValueRange::kInf};
-  const Polynomial p = polynomial_of(polynomial);
-  if (p.constant != 0 || p.terms.size() < 2) return kAny;
+  Polynomial p = polynomial_of(polynomial);
+  if (p.terms.size() < 2) return kAny;
+  const int64_t constant = std::exchange(p.constant, 0);
   const Expr* common = common_monomial(pool, p, p);
   if (common->is_constant()) return kAny;
   const Expr* rest = make(pool, divide_by_monomial(pool, p, common));
-  return current_range(pool, common) * known_range(pool, rest);
+  return current_range(pool, common) * known_range(pool, rest) + point(constant);
 }
 }  // namespace
 

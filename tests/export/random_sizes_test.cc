@@ -17,7 +17,7 @@ namespace {
 // --- random programs: branches on the sizes of up to three vectors
 
 struct Condition {
-  enum Kind : uint8_t { kLinear, kRemainder, kEqual, kProduct, kQuotient, kMultiple, kDivides };
+  enum Kind : uint8_t { kLinear, kRemainder, kEqual, kProduct, kQuotient, kMultiple, kDivides, kRatio };
   Kind kind;
   size_t a, b;             // sizes
   int64_t p, q, constant;  // coefficients, a modulus
@@ -38,6 +38,8 @@ struct Condition {
         return static_cast<bool>(x * p == y);
       case kDivides:
         return static_cast<bool>(x % y == SymInt(0));
+      case kRatio:
+        return static_cast<bool>(x / p == y);
     }
     return false;
   }
@@ -100,7 +102,7 @@ struct RandomProgram {
       sizes.roots[kNames[1]] = {};
     }
     for (int64_t i = 1 + below(4); i > 0; --i) {
-      Condition condition{static_cast<Condition::Kind>(below(7)),
+      Condition condition{static_cast<Condition::Kind>(below(8)),
                           static_cast<size_t>(below(static_cast<int64_t>(count))),
                           static_cast<size_t>(below(static_cast<int64_t>(count))),
                           1 + below(4),
@@ -180,6 +182,8 @@ class Verdict {
         return x * p == y;
       case Condition::kDivides:
         return z3::mod(x, y) == 0;
+      case Condition::kRatio:
+        return x / p == y;
     }
     return context_.bool_val(false);
   }
