@@ -71,6 +71,7 @@
 // models that come with weft, each by its own header
 #include "weft/models/bert.h"
 #include "weft/models/gpt2.h"
+#include "weft/models/lstm_tagger.h"
 #include "weft/models/resnet.h"
 
 // graphs: reading, changing, running and writing them

@@ -4,6 +4,7 @@
 // NAME-0.safetensors, ... with inputs "0", "1", ... and results "out.0", "out.1", ...
 #include <weft/models/bert.h>
 #include <weft/models/gpt2.h>
+#include <weft/models/lstm_tagger.h>
 #include <weft/models/resnet.h>
 #include <weft/weft.h>
 #include <iostream>
@@ -70,6 +71,10 @@ int main(int argc, char** argv) try {
                       .num_hidden_layers = 2,
                       .num_attention_heads = 4}),
         {"bert", {{0, batch}, {1, length}}, {"input_ids", "attention_mask"}, masked}, folder);
+  write(models::LstmTagger(
+            {.vocab_size = 50, .num_tags = 5, .embedding_dim = 12, .hidden_size = 16, .num_layers = 2}),
+        {"lstm_tagger", {{0, batch}}, {"tokens"}, [&](int64_t rows, int64_t) { return tokens(rows, 7); }},
+        folder);
 } catch (const std::exception& error) {
   std::cerr << error.what() << "\n";
   return 1;
