@@ -31,6 +31,8 @@ OWN = {
 OWN_TIME = {
     "call with 100 inputs": dict(goal=2000),
     "weft --version": dict(goal=10e6),
+    "checks of a loaded program, 10 dynamic sizes": dict(goal=1000),
+    "solver of declared sizes, 1,000 guards": dict(goal=10e6),
     "joint graph and min-cut, 10^5 nodes": dict(goal=2e9),
 }
 # ... a quantity of weft's that is no time, and what it may be.
@@ -51,6 +53,9 @@ OWN_GROWTH = {
 }
 OWN_GROWTH["growth of joint graph and min-cut"] = dict(
     large="joint graph and min-cut, 10^5 nodes", small="joint graph and min-cut, 10^4 nodes", sizes=10, goal=1.5
+)
+OWN_GROWTH["growth of export"] = dict(
+    large="export of a chain, 10^5 nodes", small="export of a chain, 10^4 nodes", sizes=10, goal=1.25
 )
 # Cases of both that are no times: bytes.
 QUANTITIES = {"bytes saved of ResNet-50", "bytes saved of a GPT-2 decoder", "peak memory of a run, mlp", "peak memory of a run, resnet50"}

@@ -173,6 +173,11 @@ bool SizeSolver::holds_everywhere(const Expr* expr) const {
   if (symbols.size() != 1) return false;
   Values values = values_of(symbols[0]);
   if (values.lo == ValueRange::kNegInf) return false;
+  if (const std::optional<RemainderOf> plain = as_remainder(expr)) {
+    // They repeat.
+    if (plain->modulus <= 0 || plain->modulus > kMostValues) return false;
+    values.hi = std::min(values.hi, values.lo + values.step * plain->modulus);
+  }
   if (values.hi == ValueRange::kInf) {
     const std::optional<int64_t> bound = root_bound(expr);
     if (!bound || *bound > kFurthest) return false;
@@ -231,6 +236,9 @@ bool SizeSolver::settle_congruence(size_t condition, const Expr* expr) {
   auto known = congruences_.find(symbol);
   const int64_t base = known == congruences_.end() ? 1 : known->second.modulus;
   const int64_t value = example(symbol);
+  // The example fulfils it, and with it all of its remainder.
+  if (const std::optional<RemainderOf> plain = as_remainder(expr); plain && base % plain->modulus == 0)
+    return true;
   for (int64_t modulus = base; modulus <= std::lcm(period, base); modulus += base) {
     if (std::lcm(period, base) % modulus != 0) continue;
     int64_t remainder = sym::floor_modulo(value, modulus);
@@ -261,6 +269,10 @@ bool SizeSolver::settle_bounds(size_t condition, const Expr* expr) {
   const std::vector<const Expr*> symbols = symbols_in(expr);
   if (symbols.size() != 1) return false;
   const Expr* symbol = symbols[0];
+  // A bound in its own words.
+  const bool is_inequality = expr->kind() == Kind::kLt || expr->kind() == Kind::kLe;
+  if (is_inequality && is_integer_comparison(expr) && is_linear(sym::polynomial_of(expr->arg(0))))
+    return learn(condition, expr);
   const ValueRange range = own_->range(symbol);
   const int64_t value = example(symbol);
   // The last value in a direction for which it holds, by doubling steps and then halves.
@@ -364,6 +376,7 @@ bool SizeSolver::introduce_steps(const Expr* expr) {
 
 // The sizes that something is divided by, or else all.
 bool SizeSolver::force(size_t condition, const Expr* expr) {
+  has_replaced_ = true;
   bool changed = false;
   std::vector<const Expr*> divisors, symbols;
   collect_divisors(expr, divisors);
@@ -403,6 +416,7 @@ bool SizeSolver::settle(size_t condition, const Expr* expr) {
            });
   if (settle_bounds(condition, expr) || settle_at_hints(condition, expr)) return true;
   if (introduce_steps(expr)) {
+    has_replaced_ = true;
     settle(condition, expr);
     return true;
   }
@@ -423,14 +437,15 @@ bool SizeSolver::settle_single_values() {
 bool SizeSolver::pass() {
   if (settle_single_values()) return true;
   // What can be declared comes first: it may decide the rest.
-  for (const bool complex_ones : {false, true})
-    for (size_t i = 0; i < conditions_.size(); ++i) {
-      const Expr* expr = own_->simplify(conditions_[i]);
-      if (is_expressible(expr) == complex_ones) continue;
-      // A remainder of a size that another is told from would be lost.
-      if (settle(i, expr)) return true;
-    }
-  return false;
+  bool changed = false;
+  for (size_t i = 0; i < conditions_.size(); ++i)
+    if (const Expr* expr = own_->simplify(conditions_[i]); is_expressible(expr)) changed |= settle(i, expr);
+  if (changed) return true;
+  // What follows from a number in the place of a size comes before the next complex one, too.
+  has_replaced_ = false;
+  for (size_t i = 0; i < conditions_.size() && !has_replaced_; ++i)
+    if (const Expr* expr = own_->simplify(conditions_[i]); !is_expressible(expr)) changed |= settle(i, expr);
+  return changed;
 }
 
 std::vector<SizeSolver::Size> SizeSolver::solve() {

@@ -84,6 +84,7 @@ class SizeSolver {
   std::vector<const sym::Expr*> own_symbols_;
   std::vector<const sym::Expr*> conditions_;  // copies
   std::map<const sym::Expr*, Congruence> congruences_;
+  bool has_replaced_ = false;  // a size by a number, or by what it is of its t
   // The t of sizes that were written as modulus * t + remainder, with the places of these sizes.
   std::map<const sym::Expr*, size_t> steps_;
   std::map<const sym::Expr*, std::vector<Cause>> causes_;  // by own symbol
