@@ -30,6 +30,14 @@ bool is_integer_comparison(const Expr* condition) {
   return condition->is_comparison() && condition->args().size() == 1;
 }
 
+// scale * symbol <= bound, or below it: the term of the symbol.
+std::optional<Term> bounded_term(const Expr* condition) {
+  if (condition->kind() != Kind::kLt && condition->kind() != Kind::kLe) return {};
+  if (!is_integer_comparison(condition)) return {};
+  const Polynomial p = sym::polynomial_of(condition->arg(0));
+  return is_linear(p) && p.terms.size() == 1 ? std::optional<Term>(p.terms[0]) : std::nullopt;
+}
+
 // Mod(scale * symbol + offset, modulus) == remainder.
 struct RemainderOf {
   const Expr* symbol;
@@ -172,6 +180,11 @@ bool SizeSolver::holds_everywhere(const Expr* expr) const {
   const std::vector<const Expr*> symbols = symbols_in(expr);
   if (symbols.size() != 1) return false;
   Values values = values_of(symbols[0]);
+  if (const std::optional<Term> term = bounded_term(expr)) {
+    // The value that is closest to the bound.
+    const int64_t extreme = term->coefficient < 0 ? values.lo : values.hi;
+    return extreme != ValueRange::kNegInf && extreme != ValueRange::kInf && holds(expr, extreme, symbols[0]);
+  }
   if (values.lo == ValueRange::kNegInf) return false;
   if (const std::optional<RemainderOf> plain = as_remainder(expr)) {
     // They repeat.
@@ -269,10 +282,7 @@ bool SizeSolver::settle_bounds(size_t condition, const Expr* expr) {
   const std::vector<const Expr*> symbols = symbols_in(expr);
   if (symbols.size() != 1) return false;
   const Expr* symbol = symbols[0];
-  // A bound in its own words.
-  const bool is_inequality = expr->kind() == Kind::kLt || expr->kind() == Kind::kLe;
-  if (is_inequality && is_integer_comparison(expr) && is_linear(sym::polynomial_of(expr->arg(0))))
-    return learn(condition, expr);
+  if (bounded_term(expr)) return learn(condition, expr);
   const ValueRange range = own_->range(symbol);
   const int64_t value = example(symbol);
   // The last value in a direction for which it holds, by doubling steps and then halves.
