@@ -36,7 +36,7 @@ constexpr int64_t kAlwaysAllowed = 2;
 // What sizes the leaves so far have.
 struct InputChecks::Sizes {
   sym::Bindings symbols;
-  std::unordered_map<const sym::Expr*, std::pair<std::string, int64_t>> sources;
+  std::unordered_map<const sym::Expr*, std::pair<const std::string*, int64_t>> sources;
   struct Derived {
     std::string path, name;
     const sym::Expr* expr;
@@ -70,6 +70,10 @@ InputChecks::InputChecks(const ExportedProgram& program)
     own.is_constant = spec.kind == InputSpec::Kind::kConstantInput;
     const NodeMeta* meta = placeholders[i]->meta_or_null();
     own.expected = own.is_constant ? spec.constant : meta ? meta->value : Value();
+    if (!own.expected.is_tensor()) continue;
+    for (int64_t d = 0; d < own.expected.tensor_impl()->dim(); ++d)
+      own.sizes.push_back(
+          {fmt::format("{}.shape[{}]", own.path, d), fmt::format("{}.size()[{}]", own.name, d)});
   }
   for (const std::string& text : program.guards()) {
     std::optional<GuardExpr> expr = GuardExpr::parse(text);
@@ -83,7 +87,7 @@ InputChecks::InputChecks(const ExportedProgram& program)
 
 void InputChecks::add_leaves(const TreeSpec& spec, const std::string& path, const std::string& name) {
   if (spec.is_leaf()) {
-    leaves_.push_back({path, name, false, {}});
+    leaves_.push_back({.path = path, .name = name});
     return;
   }
   // As deep as values are nested, which is bounded.
@@ -113,12 +117,12 @@ void InputChecks::check_size(const std::string& path, const std::string& name, c
         fmt::format("{} == {}", name, expected.plain()));
   }
   const sym::Expr* const expr = expected.expr();
-  auto [source, is_new] = sizes.sources.try_emplace(expr, name, *actual);
+  auto [source, is_new] = sizes.sources.try_emplace(expr, &name, *actual);
   if (!is_new) {
     if (*actual == source->second.second) return;
     refuse(fmt::format("Expected input at {} to be equal to {}, but got {}", path, source->second.second,
                        *actual),
-           fmt::format("{} == {}", name, source->second.first));
+           fmt::format("{} == {}", name, *source->second.first));
   }
   const bool is_told = !expr->is_symbol() && check_derived(path, name, expr, *actual, sizes);
   if (sizes.refusal) return;
@@ -197,8 +201,7 @@ void InputChecks::check_tensor(const Leaf& leaf, const Value& value, Sizes& size
                        dtype_name(expected.dtype()), dtype_name(got.dtype())),
            fmt::format("{}.dtype == torch.{}", leaf.name, dtype_name(expected.dtype())));
   for (size_t d = 0; d < expected.sizes().size(); ++d)
-    check_size(fmt::format("{}.shape[{}]", leaf.path, d), fmt::format("{}.size()[{}]", leaf.name, d),
-               expected.sizes()[d], got.sizes()[d], sizes);
+    check_size(leaf.sizes[d].path, leaf.sizes[d].name, expected.sizes()[d], got.sizes()[d], sizes);
 }
 
 void InputChecks::check(Args leaves) const {

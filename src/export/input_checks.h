@@ -25,7 +25,12 @@ class InputChecks {
     std::string path;  // "*args[0]['a']": where the caller put it
     std::string name;  // "x['a']": as guards call it
     bool is_constant = false;
-    Value expected;
+    Value expected = {};
+    // How each size of a tensor is called.
+    struct Place {
+      std::string path, name;
+    };
+    std::vector<Place> sizes = {};
   };
   struct Sizes;
   void add_leaves(const TreeSpec& spec, const std::string& path, const std::string& name);
