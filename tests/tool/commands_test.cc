@@ -11,10 +11,14 @@
 #include "base/json.h"
 #include "io/zip.h"
 #include "support/tensors.h"
+#include "weft/export/export_program.h"
 #include "weft/io/numpy.h"
 #include "weft/io/pt2.h"
 #include "weft/io/safetensors.h"
+#include "weft/nn/layers.h"
+#include "weft/ops/conversions.h"
 #include "weft/ops/functions.h"
+#include "weft/ops/operators.h"
 
 namespace weft {
 namespace {
@@ -227,6 +231,39 @@ TEST_F(WeftTool, TakesNumbersOfTheExportAndRefusesOthers) {
   save_npz({{"0", cat({example, example}, -1)}}, at("large.npz"));
   const Ended ended = weft("run " + kTied + " --inputs " + at("large.npz"));
   EXPECT_EQ(ended.code, 5) << ended.out << ended.err;
+}
+
+struct Classifier : nn::Module {
+  nn::Linear hidden = child("hidden", nn::Linear(4, 8)), out = child("out", nn::Linear(8, 3));
+  Tensor forward(const Tensor& x) { return out(relu(hidden(x))); }
+  WEFT_ARGS(x)
+};
+
+TEST_F(WeftTool, TakesWhatWasExportedFromCpp) {
+  const Classifier net;
+  const Dim batch("batch", {.min = 2, .max = 64});
+  const ExportOptions any_batch{.dynamic_shapes = {{"x", {{0, batch}}}}};
+  save_pt2(export_for_training(net, {randn({3, 4})}, any_batch), at("net.pt2"));
+  const Tensor x = randn({12, 4});
+  save_npz({{"0", x}}, at("x.npz"));
+  save_npz({{"0", Classifier(net)(x).detach()}}, at("y.npz"));
+  const std::string inputs = " --inputs " + at("x.npz");
+  const Ended run = weft("run " + at("net.pt2") + inputs + " --expect " + at("y.npz"));
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(weft("grad " + at("net.pt2") + inputs).code, 0);
+  EXPECT_THAT(weft("show " + at("net.pt2")).out,
+              HasSubstr("torch.ops.aten.linear.default(x, p_hidden_weight"));
+  save_npz({{"x", x}, {"label", (x.sum(1) > 0).to(kInt64)}}, at("data.npz"));
+  const Ended train =
+      weft("train " + at("net.pt2") + " --data " + at("data.npz") +
+           " --target label --loss cross_entropy --optimizer adamw --lr 1e-2 --steps 30 --log " +
+           at("log.json") + " -o " + at("better.pt2"));
+  ASSERT_EQ(train.code, 0) << train.err;
+  const Json log = Json::parse(content_of(at("log.json"))).at("adamw").at("losses");
+  EXPECT_LT(log.at(log.size() - 1).as_double(), log.at(0).as_double());
+  // What was trained is another program of the same inputs.
+  EXPECT_EQ(weft("run " + at("better.pt2") + inputs).code, 0);
+  EXPECT_EQ(weft("run " + at("better.pt2") + inputs + " --expect " + at("y.npz")).code, 1);
 }
 
 // What bash offers after these words, the last of which is being typed.
