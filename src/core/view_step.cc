@@ -1,13 +1,15 @@
 #include "weft/core/view_step.h"
 
+#include <thread>
+
 namespace weft {
 namespace {
 
 class SpinLock {
  public:
   explicit SpinLock(std::atomic_flag& flag) : flag_(flag) {
-    while (flag_.test_and_set(std::memory_order_acquire)) {
-    }
+    // Whoever has it may wait for a processor.
+    while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
   }
   ~SpinLock() { flag_.clear(std::memory_order_release); }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "support/graph_texts.h"
 #include "weft/base/error.h"
 #include "weft/graph/compare.h"
@@ -16,7 +18,7 @@ inline int round_trips = 0;
 // Both texts of a graph read back as the same graph, and are written again as they were.
 inline void expect_round_trips(const Graph& graph) {
   if (!has_quoted_text(graph)) return;
-  ++round_trips;
+  std::atomic_ref(round_trips).fetch_add(1, std::memory_order_relaxed);
   try {
     const std::string quoted = quoted_text(graph);
     const Graph from_quoted = parse_graph(quoted, {.missing_operators = true});
