@@ -84,7 +84,7 @@ class PlanMaker {
 
   TracedCall traced(const ValueFunction& function, const CompilePlan::Stage& stage) {
     if (known_) return with_constants_of_program(known_->traced);
-    const TraceOptions trace{.decompositions = options_.decompositions};
+    const TraceOptions trace{.decompositions = options_.decompositions, .sparse_gradients = true};
     TracedCall traced = stage.description.needs_backward
                             ? trace_joint(function, stage.fakes, stage.description, trace)
                             : trace_inference(function, stage.fakes, stage.description, trace);
@@ -152,7 +152,7 @@ CompiledCall::CompiledCall(const ValueFunction& f, const ValueList& examples, co
     steps_.add(std::move(duplicates));
   }
   if (std::unique_ptr<SyntheticBases> bases = SyntheticBases::needed_for(given, stage.description)) {
-    function = bases->over_bases(std::move(function), stage.fakes);
+    function = bases->over_bases(std::move(function), given);
     given = bases->with_bases(given);
     stage = plan.stage(function, [&] { return fakes_of(given, *fake); });
     steps_.add(std::move(bases));

@@ -285,7 +285,14 @@ GraphModule aot_export_joint_simple(const ValueFunction& f, const ValueList& arg
   for (size_t i = 0; i < inputs.size(); ++i) names.push_back(fmt::format("argument {}", i));
   const ExportedInputs checked(inputs, std::move(names));
   checked.refuse_extensions();
-  const ValueFunction leaves = [&](Args given) { return Value::list(tree_leaves(f(given))); };
+  const ValueFunction leaves = [&](Args given) {
+    FlatTree result = tree_flatten(f(given));
+    require(std::ranges::all_of(result.spec.children(), &TreeSpec::is_leaf),
+            "aot_export_joint_simple requires individual outputs not to be pytrees, but the function gives {}; "
+            "return one list of tensors, or use aot_export_module",
+            result.spec.to_string());
+    return Value::list(std::move(result.leaves));
+  };
   CallDescription description = describe_call(leaves, inputs, {});
   checked.check(description, /*may_write=*/false, options.trace_joint);
   forget_aliases(description);

@@ -279,6 +279,23 @@ std::vector<size_t> overlapping(const std::vector<size_t>& group, const ValueLis
 
 }  // namespace
 
+namespace {
+
+// The new values of such inputs are written into their common base, whose gradient would have to be put
+// together from parts that are extensions.
+void refuse_views_of_extension(const std::vector<size_t>& sharing, const ValueList& inputs,
+                               const CallDescription& description) {
+  for (size_t i : sharing)
+    if (description.needs_backward && description.inputs[i].requires_grad &&
+        extension_of(inputs[i].tensor_ref()))
+      unsupported(
+          "inputs {} are views of one {}, are written to and require gradients: weft attempted to compile the "
+          "backward with incorrect subclass metadata. Write to clones of them",
+          fmt::format("{}", fmt::join(sharing, ", ")), extension_of(inputs[i].tensor_ref())->type_name());
+}
+
+}  // namespace
+
 std::unique_ptr<SyntheticBases> SyntheticBases::needed_for(const ValueList& inputs,
                                                            const CallDescription& description) {
   auto step = std::make_unique<SyntheticBases>();
@@ -287,6 +304,7 @@ std::unique_ptr<SyntheticBases> SyntheticBases::needed_for(const ValueList& inpu
     auto is_written = [&](size_t i) { return description.inputs[i].is_written; };
     if (sharing.size() < 2 || std::ranges::none_of(sharing, is_written)) continue;
     std::vector<size_t> members = overlapping(sharing, inputs);
+    if (members.empty()) refuse_views_of_extension(sharing, inputs, description);
     if (std::ranges::none_of(members, is_written)) continue;
     // The whole base is written back: whatever else of its memory is written to is a part of it, too.
     for (size_t i : sharing)

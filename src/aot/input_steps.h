@@ -79,7 +79,7 @@ class SyntheticBases final : public CallStep {
 
   // The bases, then the other inputs.
   ValueList with_bases(Args inputs) const;
-  // The same function of these. `inputs` are what the views are like.
+  // The same function of these. `inputs` are what the views are like, at every call: their sizes are numbers.
   ValueFunction over_bases(ValueFunction f, const ValueList& inputs) const;
 
  private:

@@ -79,9 +79,10 @@ class Cut {
   // --- what must not be computed again
 
   bool is_allowed(const Node& node) const {
-    return is_recomputable(node) ||
-           (node.target().op() && std::ranges::find(options_.recomputable_ops, node.target().op()) !=
-                                      options_.recomputable_ops.end());
+    const Operator* op = node.target().op();
+    if (!options_.recomputable_ops || !op) return is_recomputable(node);
+    return !has_effects(*op) && std::ranges::find(*options_.recomputable_ops, op) !=
+                                    options_.recomputable_ops->end();
   }
   bool are_fusible(const Node& a, const Node& b) const {
     return fusible_[position(a)] && fusible_[position(b)];

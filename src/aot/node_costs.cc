@@ -28,11 +28,14 @@ bool is_view_node(const Node& node) {
   return op && op->has(Traits::kView) && !op->info().is_mutable;
 }
 
+bool has_effects(const Operator& op) {
+  return op.info().is_mutable || op.has(Traits::kRandom | Traits::kEffectful | Traits::kDataDependent);
+}
+
 bool is_recomputable(const Node& node) {
   if (is_plain_function(node)) return true;
   const Operator* op = operator_of(node);
-  if (!op || op->info().is_mutable || op->def().higher_order) return false;
-  if (op->has(Traits::kRandom | Traits::kEffectful | Traits::kDataDependent)) return false;
+  if (!op || has_effects(*op) || op->def().higher_order) return false;
   return op->has(Traits::kPointwise | Traits::kReduction | Traits::kView | Traits::kFactory |
                  Traits::kMayAlias | Traits::kLifts);
 }

@@ -8,6 +8,8 @@ namespace weft::aot {
 
 // Views of what is there cost nothing.
 bool is_view_node(const Node& node);
+// It may not be run a second time, whatever it costs.
+bool has_effects(const Operator& op);
 // Cheap enough to be computed again, and the same each time: pointwise, a reduction, a view, a factory, an
 // item of several results.
 bool is_recomputable(const Node& node);

@@ -31,10 +31,23 @@ std::string SymbolChecks::text_of(const Read& read) {
   return fmt::format("size({}) of input {}", read.dim, read.input);
 }
 
+void SymbolChecks::refuse(const sym::Guard& guard, const FirstReads& first, Args inputs,
+                          const std::string& graph) const {
+  std::string values;
+  for (const sym::Symbol* symbol : env_->free_symbols(guard.condition)) {
+    const auto read = first.find(symbol->expr);
+    if (read != first.end())
+      values += fmt::format("{}{} is {}, {}", values.empty() ? "" : "; ", symbol->expr->to_string(),
+                            value_of(*read->second, inputs), text_of(*read->second));
+  }
+  fail("graph {} relies on {} ({}), which does not hold for these inputs: {}", graph,
+       guard.condition->to_string(), guard.where.to_string(), values);
+}
+
 void SymbolChecks::check(Args inputs, const std::string& graph) const {
   if (!env_) return;
   sym::Bindings values;
-  std::unordered_map<const sym::Expr*, const Read*> first;
+  FirstReads first;
   for (const Read& read : reads_) {
     if (!read.is_symbol) continue;
     const int64_t value = value_of(read, inputs);
@@ -57,9 +70,7 @@ void SymbolChecks::check(Args inputs, const std::string& graph) const {
   }
   for (const sym::Guard& guard : env_->guards()) {
     const std::optional<sym::Number> holds = env_->evaluate(guard.condition, values);
-    require(!holds || std::get<bool>(*holds),
-            "graph {} relies on {} ({}), which does not hold for these inputs", graph,
-            guard.condition->to_string(), guard.where.to_string());
+    if (holds && !std::get<bool>(*holds)) refuse(guard, first, inputs, graph);
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unordered_map>
+
 #include "weft/core/value.h"
 #include "weft/sym/shape_env.h"
 
@@ -22,8 +24,11 @@ class SymbolChecks {
     const sym::Expr* expr;
     bool is_symbol;
   };
+  using FirstReads = std::unordered_map<const sym::Expr*, const Read*>;  // by symbol: where its value comes from
   static int64_t value_of(const Read& read, Args inputs);
   static std::string text_of(const Read& read);
+  [[noreturn]] void refuse(const sym::Guard& guard, const FirstReads& first, Args inputs,
+                           const std::string& graph) const;
 
   Ref<ShapeEnv> env_;
   std::vector<Read> reads_;

@@ -10,6 +10,7 @@
 #include "weft/ops/extension.h"
 #include "weft/ops/fake.h"
 #include "weft/ops/functions.h"
+#include "weft/ops/sparse.h"
 
 namespace weft::aot {
 namespace {
@@ -32,6 +33,7 @@ class CallTracer {
         position_(options.pre_dispatch ? func::FunctionalPosition::kUpper : func::FunctionalPosition::kLower),
         loss_(options.loss),
         input_names_(options.input_names),
+        sparse_gradients_(options.sparse_gradients),
         keep_dead_code_(options.keep_dead_code) {
     recorder_.note_size_values();
   }
@@ -229,6 +231,7 @@ class CallTracer {
     for (const Value& given : given_)
       if (requires_grad(given)) inputs.push_back(given.to_tensor());
     std::vector<Tensor> found(inputs.size());
+    SparseGradientScope sparse(sparse_gradients_);
     if (!differentiated.empty() && !inputs.empty())
       found = autograd::grad(differentiated, inputs, tangents, {.allow_unused = true});
     ValueList gradients;
@@ -341,7 +344,7 @@ class CallTracer {
   func::FunctionalPosition position_;
   std::optional<size_t> loss_;
   const std::vector<std::string>& input_names_;
-  bool keep_dead_code_;
+  bool sparse_gradients_, keep_dead_code_;
   ValueList placeholders_;               // what the recorder knows the inputs by
   ValueList given_;                      // functional, one for each input: what gradients are asked for
   ValueList seen_;                       // what the program is given

@@ -16,6 +16,8 @@ struct TraceOptions {
   std::optional<size_t> loss = std::nullopt;
   // Of an inference without extensions: how placeholders are called instead.
   std::vector<std::string> input_names = {};
+  // Gradients may be extensions where the inputs are plain tensors.
+  bool sparse_gradients = false;
   // What nobody uses stays in the graph: whoever asked removes it.
   bool keep_dead_code = false;
 };

@@ -37,6 +37,12 @@ class FunctionalCall : FunctionalArguments {
  public:
   FunctionalCall(const Position& position, const Operator& op, Args args)
       : FunctionalArguments(position, op, args) {}
+  // A call that writes though its schema does not say so: `mutating` says so, and no version is counted.
+  static FunctionalCall without_versions(const Position& position, const Operator& mutating, Args args) {
+    FunctionalCall call(position, mutating, args);
+    call.counts_versions_ = false;
+    return call;
+  }
 
   Value run() {
     update_all(args_);
@@ -44,7 +50,7 @@ class FunctionalCall : FunctionalArguments {
       return over_functions();
     if (op_.def().higher_order) return custom_function();
     if (const Operator* mutating = mutating_equivalent(op_, args_); mutating && owns_written(*mutating))
-      return FunctionalCall(position_, *mutating, args_).run();
+      return without_versions(position_, *mutating, args_).run();
     if (const std::optional<EquivalentCall> call = writeless_equivalent(op_, args_))
       return FunctionalCall(position_, *call->op, call->args).run();
     if (op_.has(Traits::kGeometry) && op_.has(Traits::kEffectful))
@@ -302,7 +308,7 @@ class FunctionalCall : FunctionalArguments {
       Tensor value = all.elements().at(next++).to_tensor();
       if (own(args_[i])) write(args_[i].tensor_ref(), value);
     }
-    dispatch::bump_versions(op_, args_);
+    if (counts_versions_) dispatch::bump_versions(op_, args_);
     ValueList results;
     for (size_t i = 0; i < own_results; ++i)
       results.emplace_back(wrap_value(position_, all.elements()[i].to_tensor()));
@@ -357,6 +363,8 @@ class FunctionalCall : FunctionalArguments {
     note_write(wrapper, box);
     box.live_value();
   }
+
+  bool counts_versions_ = true;
 
   // An in-place view (`t_`): the tensor becomes that view of itself.
   Value mutate_geometry(const Operator& functional) const {

@@ -56,7 +56,7 @@ TEST(AotFunction, SymbolicSizesHoldForOthersWithinTheirGuards) {
   Tensor x2 = randn({7, 5}), y2 = randn({7, 5});
   EXPECT_TRUE(testing::close(f(x2, y2), (x2 * y2).sum(0), 1e-6, 1e-6));
   EXPECT_ERROR(f(x2, randn({7, 4})),
-               "one size of size(1) of input 0 and size(1) of input 1, but got 5 and 4");
+               "does not hold for these inputs: s1 is 5, size(1) of input 0; s3 is 4, size(1) of input 1");
   EXPECT_ERROR(f(randn({1, 5}), randn({1, 5})), "size(0) of input 0 in [2, inf], but got 1");
 }
 

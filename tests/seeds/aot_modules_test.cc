@@ -11,7 +11,9 @@
 #include "weft/nn/normalisation.h"
 #include "weft/ops/autocast.h"
 #include "weft/ops/conversions.h"
+#include "weft/ops/extension.h"
 #include "weft/ops/functions.h"
+#include "weft/ops/sparse.h"
 
 namespace weft {
 namespace {
@@ -132,8 +134,7 @@ struct Normalising : nn::Module {
   WEFT_ARGS(x)
 };
 
-// The gradient of batch norm in training mode needs no running statistics, which the row saves.
-TEST(TestAOTAutogradParts, test_buffer_batch_norm) {
+TEST(TestAOTAutograd, test_buffer_batch_norm) {
   Normalising module;
   Normalising eager = nn::deep_copy(module);
   KeptGraphs kept;
@@ -150,20 +151,52 @@ TEST(TestAOTAutogradParts, test_buffer_batch_norm) {
     getitem_2 = _native_batch_norm_legit_functional[2]
     getitem_3 = _native_batch_norm_legit_functional[3]
     getitem_4 = _native_batch_norm_legit_functional[4];  _native_batch_norm_legit_functional = None
-    copy_ = torch.ops.aten.copy_.default(primals_3, getitem_3);  primals_3 = getitem_3 = copy_ = None
-    copy__1 = torch.ops.aten.copy_.default(primals_4, getitem_4);  primals_4 = getitem_4 = copy__1 = None
+    copy_ = torch.ops.aten.copy_.default(primals_3, getitem_3);  primals_3 = copy_ = None
+    copy__1 = torch.ops.aten.copy_.default(primals_4, getitem_4);  primals_4 = copy__1 = None
     copy__2 = torch.ops.aten.copy_.default(primals_5, add);  primals_5 = add = copy__2 = None
-    return [getitem, primals_1, primals_6, getitem_1, getitem_2])");
+    return [getitem, primals_1, primals_6, getitem_1, getitem_2, getitem_3, getitem_4])");
   expected.sum().backward();
   out.sum().backward();
-  EXPECT_GRAPH(kept.backward, R"(def forward(self, primals_1, primals_6, getitem_1, getitem_2, tangents_1):
-    native_batch_norm_backward = torch.ops.aten.native_batch_norm_backward.default(tangents_1, primals_6, primals_1, None, None, getitem_1, getitem_2, True, 1e-05, [True, True, True]);  tangents_1 = primals_6 = primals_1 = getitem_1 = getitem_2 = None
+  EXPECT_GRAPH(kept.backward, R"(def forward(self, primals_1, primals_6, getitem_1, getitem_2, getitem_3, getitem_4, tangents_1):
+    native_batch_norm_backward = torch.ops.aten.native_batch_norm_backward.default(tangents_1, primals_6, primals_1, getitem_3, getitem_4, getitem_1, getitem_2, True, 1e-05, [True, True, True]);  tangents_1 = primals_6 = primals_1 = getitem_3 = getitem_4 = getitem_1 = getitem_2 = None
     getitem_5 = native_batch_norm_backward[0]
     getitem_6 = native_batch_norm_backward[1]
     getitem_7 = native_batch_norm_backward[2];  native_batch_norm_backward = None
     return [getitem_6, getitem_7, None, None, None, getitem_5])");
   testing::expect_equal(leaf2.grad(), leaf.grad());
   testing::expect_equal(module.bn.running_mean, eager.bn.running_mean);
+}
+
+struct BagView : nn::Module {
+  nn::EmbeddingBag emb = child("emb", nn::EmbeddingBag(100, 8, {.sparse = true}));
+  Tensor forward(const Tensor& x, const Tensor& y) { return emb(x, y).view(-1); }
+  WEFT_ARGS(x, y)
+};
+
+TEST(TestAOTAutograd, test_embedding_bag_view_dynamic) {
+  BagView module;
+  const Tensor x = arange(3), y = arange(3);
+  auto run = [&](const Tensor& a, const Tensor& b) { return module(a, b); };
+  auto made = [&] { return testing::MadeInputs{{module.emb.weight}, {x, y}}; };
+  for (bool dynamic : {false, true}) {
+    SCOPED_TRACE(dynamic);
+    auto compile = [&](const AotOptions& options) -> ValueFunction {
+      AotModule compiled = aot_module(module, options);
+      return [compiled](Args args) { return compiled.call(args); };
+    };
+    testing::verify_compiled(testing::program(run), compile, made, {.dynamic = dynamic});
+    BagView eager = nn::deep_copy(module), other = nn::deep_copy(module);
+    AotModule compiled = aot_module(other, {.dynamic = dynamic});
+    const Tensor weights = randn({24});
+    (eager(x, y) * weights).sum().backward();
+    (compiled(x, y) * weights).sum().backward();
+    const Tensor got = other.emb.weight.grad(), wanted = eager.emb.weight.grad();
+    ASSERT_TRUE(is_sparse(got) && is_sparse(wanted));
+    EXPECT_EQ(layout_of(got), "sparse_coo");
+    EXPECT_EQ(got.storage()->bytes(), 0u);
+    testing::expect_equal(sparse_indices(got), sparse_indices(wanted));
+    testing::expect_equal(sparse_values(got), sparse_values(wanted));
+  }
 }
 
 TEST(TestAOTAutograd, test_input_mutation_return) {

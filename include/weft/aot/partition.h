@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "weft/base/function_ref.h"
 #include "weft/graph/graph_module.h"
@@ -27,8 +29,9 @@ Partition default_partition(const GraphModule& joint, size_t num_forward_outputs
 // size and distance, found as a minimum cut. Matmuls, convolutions, normalisations and random numbers are
 // computed once.
 struct MinCutOptions {
-  // Operators that may be computed again besides pointwise ones, views, reductions and factories.
-  std::vector<const Operator*> recomputable_ops = {};
+  // The operators that may be computed again. None given: pointwise ones, views, reductions and factories.
+  // What draws random numbers or has effects never is.
+  std::optional<std::vector<const Operator*>> recomputable_ops = std::nullopt;
 };
 Partition min_cut_rematerialization_partition(const GraphModule& joint, size_t num_forward_outputs,
                                               const MinCutOptions& options = {});

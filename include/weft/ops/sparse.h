@@ -11,7 +11,7 @@
 //
 // They take sums with sparse and dense tensors, factors, copies and conversions; anything else is an error:
 // ask for their dense form. Gradients that are recorded or transformed (`create_graph`, weft::func, captures)
-// are dense.
+// are dense, but for those of a function that is compiled ahead of time.
 
 namespace weft {
 
@@ -26,8 +26,23 @@ Tensor to_dense(const Tensor& tensor);
 // The same with each index once, in ascending order.
 Tensor coalesce(const Tensor& tensor);
 
-// Whether a gradient that comes of this one may be sparse: nobody records or transforms it.
-bool may_be_sparse(const Tensor& grad);
+// Whether the gradient of a table of `count` rows that comes of this one may be sparse: nobody records or
+// transforms it, or who records takes it.
+bool may_be_sparse(const Tensor& grad, const SymInt& count);
+
+// While one is open, the thread records gradients below functionalize and takes extensions apart: sparse ones
+// are welcome.
+class SparseGradientScope {
+ public:
+  explicit SparseGradientScope(bool welcome = true);
+  ~SparseGradientScope();
+  SparseGradientScope(const SparseGradientScope&) = delete;
+  SparseGradientScope& operator=(const SparseGradientScope&) = delete;
+
+ private:
+  bool before_;
+};
+
 // The gradient of a table of `count` rows: row indices[i] gets rows[i], unless it is the padding row; where
 // asked for, divided by how often the row was looked up.
 Tensor sparse_rows_gradient(const Tensor& rows, const Tensor& indices, const SymInt& count,

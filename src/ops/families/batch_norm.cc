@@ -127,8 +127,8 @@ class NarrowUpdate {
 };
 
 // running = (1 - momentum) * running + momentum * observed, of the mean and the unbiased variance. As in
-// PyTorch, the schema does not call this a write, and no version is counted: the backward pass of training
-// does not read the running statistics.
+// PyTorch, the schema does not call this a write, and no version is counted: the backward pass of training is
+// given the running statistics, but does not read them.
 void update_running(const Tensor& input, const Observed& observed, double momentum, const Tensor& mean,
                     const Tensor& variance) {
   const NarrowUpdate narrow(input, observed, momentum);
@@ -351,11 +351,19 @@ Grads batch_norm_vjp(const Vjp& v) {
   refuse_gradients(v, "native_batch_norm", {{3, "running_mean"}, {4, "running_var"}});
   auto maybe = [&](int i) { return v.has(i) ? v.input(i) : Tensor(); };
   Mask mask{v.wants(0), v.has(1) && v.wants(1), v.has(2) && v.wants(2)};
-  // In training the batch has its own statistics, and the running ones may have been written since.
-  bool training = v.arg<bool>(5);
-  Tensor mean = training ? Tensor() : maybe(3), var = training ? Tensor() : maybe(4);
-  auto [input, weight, bias] = native_batch_norm_backward(
-      v.grad(0), v.input(0), maybe(1), mean, var, v.output(1), v.output(2), training, v.arg<double>(7), mask);
+  auto [input, weight, bias] =
+      native_batch_norm_backward(v.grad(0), v.input(0), maybe(1), maybe(3), maybe(4), v.output(1),
+                                 v.output(2), v.arg<bool>(5), v.arg<double>(7), mask);
+  return {input, weight, bias, Tensor(), Tensor()};
+}
+// The statistics that the call gives are those that whoever wrote them back has now.
+Grads legit_functional_vjp(const Vjp& v) {
+  refuse_gradients(v, "_native_batch_norm_legit_functional", {{3, "running_mean"}, {4, "running_var"}});
+  auto maybe = [&](int i) { return v.has(i) ? v.input(i) : Tensor(); };
+  Mask mask{v.wants(0), v.has(1) && v.wants(1), v.has(2) && v.wants(2)};
+  auto [input, weight, bias] =
+      native_batch_norm_backward(v.grad(0), v.input(0), maybe(1), v.output(3), v.output(4), v.output(1),
+                                 v.output(2), v.arg<bool>(5), v.arg<double>(7), mask);
   return {input, weight, bias, Tensor(), Tensor()};
 }
 Grads no_stats_vjp(const Vjp& v) {
@@ -520,8 +528,8 @@ WEFT_OPERATOR(batch_norm_legit_functional) = {
     .traits = Traits::kCore,
     .meta = function<&functional_meta>(),
     .kernel = {.functional = structured<&functional_meta, &functional_into>().functional},
-    .vjp = {.saves = inputs(0, 1, 3, 4) | outputs(1, 2) | sizes(2),
-            .rule = batch_norm_vjp,
+    .vjp = {.saves = inputs(0, 1) | outputs(1, 2, 3, 4) | sizes(2),
+            .rule = legit_functional_vjp,
             .differentiable_results = 1},
     .batch = loop_batch,
     .decompose = function<&batch_norm_functional_parts>(),

@@ -107,7 +107,7 @@ WEFT_OPERATOR(embedding) = {
     .vjp = {.saves = inputs(1) | sizes(0),
             .rule =
                 [](const Vjp& v) {
-                  if (v.arg<bool>(4) && may_be_sparse(v.grad()))
+                  if (v.arg<bool>(4) && may_be_sparse(v.grad(), v.sizes(0)[0]))
                     return Grads{sparse_rows_gradient(v.grad(), v.input(1), v.sizes(0)[0], v.arg<SymInt>(2),
                                                       v.arg<bool>(3)),
                                  Tensor()};

@@ -264,7 +264,7 @@ Tensor backward_composite(const Tensor& grad, const Tensor& indices, const Tenso
 Grads bag_vjp(const Vjp& v) {
   Tensor factors = v.has(6) ? v.input(6) : Tensor(), indices = v.input(1), offsets = v.input(2);
   const auto mode = v.arg<int64_t>(4), padding = v.arg<int64_t>(8);
-  const bool sparse = v.arg<bool>(5) && may_be_sparse(v.grad());
+  const bool sparse = v.arg<bool>(5) && may_be_sparse(v.grad(), v.sizes(0)[0]);
   Tensor to_weight, to_factors;
   if (v.arg<bool>(7)) offsets = slice(offsets, 0, 0, offsets.size(0) - 1);
   if (v.wants(0))

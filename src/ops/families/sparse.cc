@@ -191,10 +191,22 @@ Tensor coalesce(const Tensor& tensor) {
   return sparse_tensor(kept, sums, sparse.sizes());
 }
 
-bool may_be_sparse(const Tensor& grad) {
+namespace {
+constinit thread_local bool records_sparse_gradients = false;
+}  // namespace
+
+SparseGradientScope::SparseGradientScope(bool welcome) : before_(records_sparse_gradients) {
+  records_sparse_gradients = welcome;
+}
+SparseGradientScope::~SparseGradientScope() { records_sparse_gradients = before_; }
+
+bool may_be_sparse(const Tensor& grad, const SymInt& count) {
+  // A symbolic size of the whole could not be told from its parts.
+  if (layer_state().grad_mode || count.is_symbolic()) return false;
   constexpr uint32_t kNoWatchers = layer::kKernelDetour | layer::kAutograd | layer::kAutocast;
-  return ((grad.flags() | layer_state().active) & layer::kAll & ~kNoWatchers) == 0 && !grad.impl()->box &&
-         !layer_state().grad_mode;
+  constexpr uint32_t kCapture = layer::kFunctionalizeLower | layer::kRecorderLower | layer::kFake;
+  const uint32_t watchers = (grad.flags() | layer_state().active) & layer::kAll & ~kNoWatchers;
+  return records_sparse_gradients ? (watchers & ~kCapture) == 0 : watchers == 0 && !grad.impl()->box;
 }
 
 Tensor sparse_rows_gradient(const Tensor& rows_, const Tensor& indices_, const SymInt& count,

@@ -47,6 +47,10 @@ const Tensor& abs_out_kernel(const Tensor& self, const Tensor& out) {
   return Abs::out(self, out);
 }
 
+Tensor absolute_composite(const Tensor& self) { return abs(self); }
+const Tensor& absolute_inplace(const Tensor& self) { return abs_(self); }
+const Tensor& absolute_out_composite(const Tensor& self, const Tensor& out) { return abs_out(self, out); }
+
 Samples truth_samples() {
   return {{"bool", {boolean({3, 4})}}, {"real", {f64({3})}}, {"integers", {i64({4})}}};
 }
@@ -68,6 +72,16 @@ WEFT_OPERATOR(abs) = {
     .lower = lowering<&abs_lower>(),
     .vjp = {.saves = inputs(0), .rule = [](const Vjp& v) { return Grads{v.grad() * sgn(v.input(0))}; }},
     .batch = pointwise_batch,
+    .samples = complex_samples,
+};
+
+WEFT_OPERATOR(absolute) = {
+    .schema = "aten::absolute(Tensor self) -> Tensor",
+    .inplace = "aten::absolute_(Tensor(a!) self) -> Tensor(a!)",
+    .out = "aten::absolute.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+    .composite = {.functional = function<&absolute_composite>(),
+                  .inplace = function<&absolute_inplace>(),
+                  .out = function<&absolute_out_composite>()},
     .samples = complex_samples,
 };
 
