@@ -142,6 +142,7 @@ CompiledCall::CompiledCall(const ValueFunction& f, const ValueList& examples, co
       plan.stage(function, [&] { return fakes_of(given, *fake, 0, options.num_params_buffers); });
   std::unique_ptr<DropDuplicates> duplicates = DropDuplicates::needed_for(given, stage.description);
   refuse_symbolic_geometry(stage.description);
+  result_ = stage.description.result;
   steps_.add(std::make_unique<CheckInputs>(
       name, given_inputs(given, stage.fakes, stage.description, duplicates != nullptr), is_grad_enabled()));
   if (duplicates) {
@@ -187,7 +188,7 @@ void CompiledCall::compile(TracedCall traced, const AotOptions& options) {
 }
 
 Value CompiledCall::run(Args inputs) const {
-  return tree_unflatten(steps_.run(inputs), description().result);
+  return tree_unflatten(steps_.run(inputs), result_);
 }
 
 }  // namespace weft::aot

@@ -24,6 +24,7 @@ class CompiledCall {
   void add_output_steps();
 
   CallSteps steps_;
+  TreeSpec result_;  // how what the steps give makes up what the call returns
   std::shared_ptr<CompiledGraphs> graphs_;
 };
 

@@ -322,7 +322,7 @@ std::unique_ptr<SyntheticBases> SyntheticBases::needed_for(const ValueList& inpu
   for (size_t i = 0; i < inputs.size(); ++i) {
     const InputUse& use = description.inputs[i];
     if (!is_grouped[i]) step->others_.push_back(i);
-    else if (use.changes_metadata) step->changed_.push_back({i, use.steps, use.is_leaf && use.requires_grad});
+    else if (use.changes_metadata) step->changed_.push_back({i, use.is_leaf && use.requires_grad});
   }
   for (size_t i = 0; i < description.outputs.size(); ++i) {
     const OutputOrigin& origin = description.outputs[i];
@@ -351,7 +351,7 @@ ValueList SyntheticBases::with_bases(Args inputs) const {
 }
 
 ValueFunction SyntheticBases::over_bases(ValueFunction f, const ValueList& inputs) const {
-  return [f = std::move(f), inputs, groups = groups_, others = others_](Args given) {
+  return [f = std::move(f), inputs, groups = groups_, others = others_, changed = changed_](Args given) -> Value {
     ValueList all(inputs.size());
     for (size_t g = 0; g < groups.size(); ++g)
       for (size_t i : groups[g]) {
@@ -359,7 +359,11 @@ ValueFunction SyntheticBases::over_bases(ValueFunction f, const ValueList& input
         all[i] = as_strided(given[g].tensor_ref(), like.sizes(), like.strides(), like.storage_offset());
       }
     for (size_t i = 0; i < others.size(); ++i) all[others[i]] = given[groups.size() + i];
-    return f(all);
+    Value result = f(all);
+    if (changed.empty()) return result;
+    ValueList geometries;
+    for (const Changed& one : changed) geometries.push_back(all[one.input]);
+    return Value::tuple({std::move(result), Value::list(std::move(geometries))});
   };
 }
 
@@ -387,8 +391,10 @@ ValueList SyntheticBases::run(Args inputs, const Rest& rest) const {
   check_geometry(inputs);
   for (const Changed& changed : changed_) count_change(inputs[changed.input].tensor_ref());
   ValueList outputs = rest(with_bases(inputs));
-  for (const Changed& changed : changed_)
-    change_geometry(inputs[changed.input].tensor_ref(), changed.steps, changed.is_silent);
+  const size_t own = outputs.size() - changed_.size();
+  for (size_t i = 0; i < changed_.size(); ++i)
+    take_geometry(inputs[changed_[i].input].tensor_ref(), outputs[own + i].tensor_ref(), changed_[i].is_silent);
+  outputs.resize(own);
   for (const Returned& returned : returned_) outputs[returned.output] = inputs[returned.input];
   return outputs;
 }
@@ -396,8 +402,11 @@ ValueList SyntheticBases::run(Args inputs, const Rest& rest) const {
 void count_change(const Tensor& tensor) { tensor.impl()->bump_version(); }
 
 void change_geometry(const Tensor& tensor, const Ref<ViewStep>& steps, bool is_silent) {
+  take_geometry(tensor, replay_view(steps, detach(tensor)), is_silent);
+}
+
+void take_geometry(const Tensor& tensor, const Tensor& after, bool is_silent) {
   const uint32_t version = tensor.storage()->version();
-  const Tensor after = replay_view(steps, detach(tensor));
   GradModeScope recording(is_grad_enabled() && !is_silent);
   as_strided_(tensor, after.sizes(), after.strides(), after.storage_offset());
   tensor.storage()->set_version(version);

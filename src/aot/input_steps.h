@@ -79,13 +79,13 @@ class SyntheticBases final : public CallStep {
 
   // The bases, then the other inputs.
   ValueList with_bases(Args inputs) const;
-  // The same function of these. `inputs` are what the views are like, at every call: their sizes are numbers.
+  // The same function of these. `inputs` are what the views are like, at every call: their sizes are numbers. Where
+  // members get another geometry, they come after the result.
   ValueFunction over_bases(ValueFunction f, const ValueList& inputs) const;
 
  private:
   struct Changed {
     size_t input;
-    Ref<ViewStep> steps;
     bool is_silent;  // autograd does not follow
   };
   void check_geometry(Args inputs) const;
@@ -103,5 +103,7 @@ class SyntheticBases final : public CallStep {
 // so the change is counted before the graph runs (`count_change`), and not here.
 void count_change(const Tensor& tensor);
 void change_geometry(const Tensor& tensor, const Ref<ViewStep>& steps, bool is_silent);
+// The same for the geometry of `after`.
+void take_geometry(const Tensor& tensor, const Tensor& after, bool is_silent);
 
 }  // namespace weft::aot

@@ -45,7 +45,8 @@ class FunctionalCall : FunctionalArguments {
   }
 
   Value run() {
-    update_all(args_);
+    // An in-place view is made of the value that was seen last: whoever reads the tensor next replays it anyway.
+    if (!changes_geometry()) update_all(args_);
     if (const HigherOrder* higher_order = op_.def().higher_order; higher_order && higher_order->branches)
       return over_functions();
     if (op_.def().higher_order) return custom_function();
@@ -62,6 +63,12 @@ class FunctionalCall : FunctionalArguments {
   }
 
  private:
+  bool changes_geometry() const {
+    if (!op_.info().is_mutable || op_.form() != OpForm::kInplace) return false;
+    const Operator& functional = op_.functional();
+    return functional.info().is_view && !functional.has(Traits::kReadsStrides);
+  }
+
   // --- values
 
   Value compute() const {
@@ -361,7 +368,9 @@ class FunctionalCall : FunctionalArguments {
     memory.base = put_back_view(box.steps, memory.base, value);
     ++memory.generation;
     note_write(wrapper, box);
-    box.live_value();
+    // A level replays after each write, as PyTorch's functionalize does; a compiler's capture, which removes what
+    // nobody uses, where the view is read next.
+    if (position_.level) box.live_value();
   }
 
   bool counts_versions_ = true;

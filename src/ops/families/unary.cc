@@ -49,7 +49,7 @@ const Tensor& abs_out_kernel(const Tensor& self, const Tensor& out) {
 
 Tensor absolute_composite(const Tensor& self) { return abs(self); }
 const Tensor& absolute_inplace(const Tensor& self) { return abs_(self); }
-const Tensor& absolute_out_composite(const Tensor& self, const Tensor& out) { return abs_out(self, out); }
+const Tensor& absolute_out_composite(const Tensor& self, const Tensor& out) { return abs_out(out, self); }
 
 Samples truth_samples() {
   return {{"bool", {boolean({3, 4})}}, {"real", {f64({3})}}, {"integers", {i64({4})}}};
