@@ -13,13 +13,17 @@
 namespace weft::detail {
 namespace {
 
-// "foo(int)" of "_Z3fooi.part.0"; a name that is not mangled stays as it is.
+// "foo(int)" of "_Z3fooi.part.0"; a name that is not mangled stays as it is. Some lambdas within templates are beyond
+// the run-time library.
 std::string demangled(const std::string& symbol) {
   const std::string name = symbol.substr(0, symbol.find('.'));
   int status = 0;
   auto release = [](char* text) { std::free(text); };
   std::unique_ptr<char, decltype(release)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status));
-  return status == 0 && text ? text.get() : name;
+  if (status == 0 && text) return text.get();
+  const bool is_lambda =
+      name.starts_with("_Z") && (name.find("EUl") != name.npos || name.find("KUl") != name.npos);
+  return is_lambda ? "(a lambda)" : name;
 }
 
 // Whether the mangled name of a function says that it is in this namespace, or a lambda of a function there.

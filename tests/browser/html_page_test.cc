@@ -121,8 +121,8 @@ TEST(HtmlPage, OpensIsSearchedAndFolds) {
   EXPECT_EQ(text("followed"), text("input"));
   EXPECT_EQ(text("found"), "10 of 2102");
   EXPECT_EQ(number("marked"), 10);
-  // One box for each module that was called, all of which fold; a search opens the way to what it finds.
-  EXPECT_EQ(number("boxes"), 10 + 100);
+  // One box for the state and one for each module that was called, all of which fold; a search opens the way to what it finds.
+  EXPECT_EQ(number("boxes"), 1 + 10 + 100);
   EXPECT_EQ(number("open"), 0);
   EXPECT_EQ(number("revealed"), 2);
   std::filesystem::remove_all(folder);

@@ -204,6 +204,7 @@ TEST_F(WeftTool, ShowsAProgram) {
   EXPECT_THAT(weft("show --format svg " + kTied).out, HasSubstr("<svg"));
   const Json json = Json::parse(weft("show --json " + kTied).out);
   EXPECT_GT(json.at("nodes").size(), 5u);
+  EXPECT_THAT(json.at("nodes").at(0).at("type").as_string(), StartsWith("f32["));
   EXPECT_EQ(json.at("inputs").at(0).at("kind").as_string(), "PARAMETER");
   ASSERT_EQ(weft("show --format html -o " + at("page.html") + " " + kTied).code, 0);
   const std::string page = content_of(at("page.html"));

@@ -1,5 +1,6 @@
 #include "graph_json.h"
 
+#include "graph/text/code.h"
 #include "weft/graph/text.h"
 
 namespace weft::cli {
@@ -37,7 +38,7 @@ Json json_of(const Node& node, const GraphModule& module) {
   node.users().for_each([&](Node& user) { users.emplace_back(user.name()); });
   Json::Object object{
       {"name", node.name()},      {"kind", kind_of(node)},   {"target", node.target().to_string()},
-      {"line", node.line()},      {"type", type_text(node)}, {"inputs", std::move(inputs)},
+      {"line", node.line()},      {"type", shown_type(node)}, {"inputs", std::move(inputs)},
       {"users", std::move(users)}};
   if (const Operator* op = node.target().op()) object["schema"] = op->schema().to_string();
   if (const NodeMeta* meta = node.meta_or_null()) {

@@ -57,13 +57,21 @@ function collect(list, prefix) {
   }
 }
 collect(program.nodes, "");
+program.inputs.forEach((spec, i) => { program.nodes[i].spec = spec; });
 const element = (tag, cls, text) => { const e = document.createElement(tag); if (cls) e.className = cls; if (text !== undefined) e.textContent = text; return e; };
 
-// Neighbours of one module share a box; a module that is called again has another one.
-function fill(parent, list, outer) {
+// What it calls, or which of the program's inputs it is.
+const called = node => node.spec ? node.spec.kind.toLowerCase().replace("_", " ") + " " + node.spec.target : node.target;
+
+// Parameters, buffers and constants share a box that is closed at first. Neighbours of one module share a box; a module
+// that is called again has another one.
+function fill(parent, list) {
   let open = [];  // [path, box]
+  const lifted = list.filter(n => n.spec && n.spec.kind !== "USER_INPUT");
+  const state = element("details");
+  if (lifted.length) { const head = element("summary", "", "State"); head.append(element("small", "", lifted.length + " tensors")); state.append(head); parent.append(state); }
   for (const node of list) {
-    const path = (node.modules || []).map(m => m[0] + "\u0000" + m[1]);
+    const path = (node.modules || []).filter(m => m[0] !== "_empty_nn_module_stack_from_metadata_hook").map(m => m[0] + "\u0000" + m[1]);
     let depth = 0;
     while (depth < open.length && depth < path.length && open[depth][0] === path[depth]) ++depth;
     open.length = depth;
@@ -76,10 +84,10 @@ function fill(parent, list, outer) {
       open.push([path[depth], box]);
     }
     const row = element("div", "node " + node.kind);
-    row.append(element("span", "", node.name), element("span", "type", node.type || ""), element("span", "", node.target));
+    row.append(element("span", "", node.name), element("span", "type", node.type || ""), element("span", "", called(node)));
     row.onclick = () => choose(node);
     rows.set(node.key, row);
-    (open.length ? open[open.length - 1][1] : parent).append(row);
+    (lifted.includes(node) ? state : open.length ? open[open.length - 1][1] : parent).append(row);
     if (node.graph) {
       const box = element("details"); box.append(element("summary", "", node.name + " (a graph inside)"));
       (open.length ? open[open.length - 1][1] : parent).append(box);
@@ -121,7 +129,7 @@ search.oninput = () => {
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
   let found = 0, first = null;
   for (const node of nodes) {
-    const text = (node.name + " " + node.target + " " + (node.type || "") + " " + (node.modules || []).join(" ")).toLowerCase();
+    const text = (node.name + " " + called(node) + " " + (node.type || "") + " " + (node.modules || []).join(" ")).toLowerCase();
     const hit = words.length > 0 && words.every(word => text.includes(word));
     rows.get(node.key).classList.toggle("found", hit);
     if (hit) { ++found; first = first || node; }

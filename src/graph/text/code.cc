@@ -391,6 +391,18 @@ std::string value_annotation(const Value& value, const ReadableOptions& options)
   return symbolic ? "Sym(" + value.to_string() + ")" : "";
 }
 
+std::string shown_type(const Node& node) {
+  const NodeMeta* meta = node.meta_or_null();
+  if (!meta) return "";
+  std::string text = value_annotation(meta->value);
+  if (meta->value.is_sequence())
+    for (const Value& element : meta->value.elements()) {
+      const std::string part = value_annotation(element);
+      if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
+    }
+  return text.empty() ? type_text(node) : text;
+}
+
 std::string readable_code(const Graph& graph, std::string_view class_name, const ReadableOptions& options,
                           const CallSpec* call_spec) {
   const std::string heading = fmt::format("class {}(torch.nn.Module):\n", class_name);

@@ -29,5 +29,7 @@ std::string readable_code(const Graph& graph, std::string_view class_name, const
 // `f32[s0, 4]`, `Sym(s0*4)`; empty for what PyTorch gives no annotation. With everything:
 // `f32[s0, 4][4, 1]cpu requires_grad`.
 std::string value_annotation(const Value& value, const ReadableOptions& options = {});
+// The type and sizes of what a node gives, of each part where it gives several; else its declared type.
+std::string shown_type(const Node& node);
 
 }  // namespace weft

@@ -100,18 +100,6 @@ std::string called(const Node& node) {
   }
 }
 
-std::string type_of(const Node& node) {
-  const NodeMeta* meta = node.meta_or_null();
-  if (!meta) return "";
-  std::string text = value_annotation(meta->value);
-  if (meta->value.is_sequence())
-    for (const Value& element : meta->value.elements()) {
-      const std::string part = value_annotation(element);
-      if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
-    }
-  return text.empty() ? type_text(node) : text;
-}
-
 struct BoxLine {
   std::string text;
   const char* role;
@@ -126,7 +114,7 @@ std::vector<BoxLine> lines_of(const Node& node, const Style& style) {
   };
   add(node.name(), "name");
   if (std::string target = called(node); target != node.name()) add(target, "target");
-  add(type_of(node), "type");
+  add(shown_type(node), "type");
   add(style.note(node), "note");
   return lines;
 }

@@ -82,7 +82,7 @@ WEFT_OPERATOR(absolute) = {
     .composite = {.functional = function<&absolute_composite>(),
                   .inplace = function<&absolute_inplace>(),
                   .out = function<&absolute_out_composite>()},
-    .samples = complex_samples,
+    .samples = [] { return Samples{{"real", {f64({3, 4})}}, {"integers", {i64({4})}}}; },
 };
 
 WEFT_OPERATOR(exp) = {
