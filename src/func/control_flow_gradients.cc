@@ -34,6 +34,10 @@ ValueFunction pullback_of(Ref<Callable> f, size_t leaf_count, std::vector<bool> 
       size_t next = 0;
       for (Value& leaf : all)
         if (is_differentiable_tensor(leaf)) leaf = own[next++];
+      While scope([] {
+        return "differentiating a function of control flow: one that writes to its operand has no gradient; let it "
+               "return the new value instead";
+      });
       Tensors results;
       Value returned = as_tuple(f->call(all));
       for (size_t i = 0; i < returned.elements().size(); ++i) {

@@ -397,5 +397,18 @@ TEST(ControlFlow, GradientsAreFunctionalised) {
                     1e-9, 1e-9));
 }
 
+TEST(ControlFlowTransforms, GradientsOfFunctionsThatWriteAreRefusedByName) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x * 2;
+    auto writes = [](const Tensor& t) {
+      t.mul_(3);
+      return t * 1;
+    };
+    Tensor z = func::cond(x.sum() > 0, writes, [](const Tensor& t) { return t * 2; }, y);
+    return z.sum();
+  };
+  EXPECT_ERROR(func::grad(f)(ones({3})), "one that writes to its operand has no gradient");
+}
+
 }  // namespace
 }  // namespace weft
