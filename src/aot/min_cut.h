@@ -3,7 +3,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "weft/aot/partition.h"
+
 namespace weft::aot {
+
+// What the minimum cut weighs the values that a partition of `joint` saves, by their names in it: no cut of a
+// graph without common subexpressions weighs less than the minimum cut.
+int64_t saved_weight(const GraphModule& joint, size_t num_forward_outputs, const Partition& partition);
 
 // A directed graph with capacities, of which a minimum cut between two vertices is asked.
 class FlowNetwork {

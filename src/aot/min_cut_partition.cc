@@ -9,6 +9,7 @@
 #include "aot/min_cut.h"
 #include "aot/node_costs.h"
 #include "aot/split_joint.h"
+#include "weft/base/error.h"
 #include "weft/passes/merge_nodes.h"
 
 namespace weft::aot {
@@ -27,6 +28,12 @@ class Cut {
     banned_.resize(nodes_.size());
     find_backward(parts);
     find_distances();
+  }
+
+  int64_t weight_of(std::string_view name) const {
+    const auto node = std::ranges::find_if(nodes_, [&](const Node* one) { return one->name() == name; });
+    invariant(node != nodes_.end(), "a partition saves {}, which the joint graph does not have", name);
+    return cost(**node);
   }
 
   bool has_backward() const { return std::ranges::find(backward_, true) != backward_.end(); }
@@ -227,6 +234,15 @@ Partition min_cut_rematerialization_partition(const GraphModule& joint, size_t n
   Cut cut(merged, parts, options);
   if (!cut.has_backward()) return default_partition(joint, num_forward_outputs);
   return split_joint(merged, parts, cut.saved());
+}
+
+int64_t saved_weight(const GraphModule& joint, size_t num_forward_outputs, const Partition& partition) {
+  const MinCutOptions options;
+  const Cut cut(joint, parts_of(joint, num_forward_outputs), options);
+  const ValueList& outputs = partition.forward.graph().output_node()->returned().elements();
+  int64_t weight = 0;
+  for (size_t i = num_forward_outputs; i < outputs.size(); ++i) weight += cut.weight_of(node_in(outputs[i])->name());
+  return weight;
 }
 
 Partitioner min_cut_partitioner(MinCutOptions options) {

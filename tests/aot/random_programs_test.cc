@@ -5,11 +5,14 @@
 #include <cstdlib>
 #include <random>
 
+#include "aot/min_cut.h"
+#include "seeds/support/extensions.h"
 #include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
 #include "weft/core/view_step.h"
 #include "weft/ops/functions.h"
+#include "weft/passes/merge_nodes.h"
 
 namespace weft {
 namespace {
@@ -39,11 +42,14 @@ class Program {
     }
     for (size_t n = 1 + below(3); n > 0; --n) results_.push_back(below(tensors));
     dynamic_ = below(4) == 0;
+    of_two_ = !shares_memory_ && !dynamic_ && below(4) == 0;
   }
 
   bool is_dynamic() const { return dynamic_; }
+  bool is_of_two() const { return of_two_; }
   std::string to_string() const {
-    std::string text = fmt::format("{} inputs{}:", inputs_, shares_memory_ ? " of one memory" : "");
+    std::string text = fmt::format("{} inputs{}{}:", inputs_, shares_memory_ ? " of one memory" : "",
+                                   of_two_ ? ", each two tensors" : "");
     for (const Step& step : steps_) text += fmt::format(" {}({}, {})", step.kind, step.first, step.second);
     text += " ->";
     for (size_t result : results_) text += fmt::format(" {}", result);
@@ -61,9 +67,11 @@ class Program {
         made.inputs.emplace_back(i == 0 ? base.view({4, 4}) : base.t());
         continue;
       }
-      Tensor leaf = aot_leaf(
-          arange(16, DType::kFloat32).reshape({4, 4}).mul(0.1 + 0.1 * static_cast<double>(i)).clone(),
-          requires_grad_[i]);
+      auto values = [i](double scale) {
+        return arange(16, DType::kFloat32).reshape({4, 4}).mul(scale + 0.1 * static_cast<double>(i)).clone();
+      };
+      Tensor leaf = aot_leaf(of_two_ ? testing::TwoTensor::make(values(0.1), values(0.3)) : values(0.1),
+                             requires_grad_[i]);
       made.leaves.emplace_back(leaf);
       // Every third input begins within its memory, and is not square.
       made.inputs.emplace_back(i % 3 == 1 ? leaf.add(0.5).slice(0, 1, 3) : leaf.add(0.5));
@@ -120,7 +128,7 @@ class Program {
   }
 
   size_t inputs_ = 0;
-  bool shares_memory_ = false, dynamic_ = false;
+  bool shares_memory_ = false, dynamic_ = false, of_two_ = false;
   std::vector<bool> requires_grad_;
   std::vector<Step> steps_;
   std::vector<size_t> results_;
@@ -143,10 +151,96 @@ bool runs_eagerly(const Program& program) {
   }
 }
 
-TEST(RandomAotPrograms, DoWhatTheyDoInEagerMode) {
+uint32_t program_count() {
   const char* given = std::getenv("WEFT_RANDOM_PROGRAMS");
-  const uint32_t count = given ? static_cast<uint32_t>(std::atoi(given)) : 500;
-  uint32_t compared = 0;
+  return given ? static_cast<uint32_t>(std::atoi(given)) : 500;
+}
+
+// Other values for the placeholders of a graph.
+ValueList values_for(const GraphModule& graph) {
+  ValueList values;
+  for (Node* input : graph.graph().placeholders()) {
+    const Tensor& like = input->meta_or_null()->value.tensor_ref();
+    SymInts sizes;
+    for (const SymInt& size : like.sizes()) sizes.emplace_back(*size.hint());
+    values.emplace_back(randn(sizes));
+  }
+  return values;
+}
+
+// What the halves compute one after the other.
+ValueList run_halves(const aot::Partition& partition, const ValueList& inputs, size_t own, size_t tangents) {
+  const auto primals = inputs.end() - static_cast<ptrdiff_t>(tangents);
+  ValueList all = partition.forward.call(ValueList(inputs.begin(), primals)).elements();
+  const auto tensors = all.begin() + static_cast<ptrdiff_t>(own),
+             symbols = tensors + static_cast<ptrdiff_t>(partition.num_saved_tensors);
+  ValueList given(symbols, all.end());
+  given.insert(given.end(), tensors, symbols);
+  given.insert(given.end(), primals, inputs.end());
+  all.resize(own);
+  const Value gradients = partition.backward.call(given);
+  for (const Value& gradient : gradients.elements()) all.push_back(gradient);
+  return all;
+}
+
+void expect_equal_to_joint(const GraphModule& joint, const aot::Partition& partition, size_t own) {
+  const ValueList inputs = values_for(joint), expected = joint.call(inputs).elements();
+  const std::vector<Node*> placeholders = joint.graph().placeholders();
+  const auto tangents = std::ranges::count_if(placeholders, [](Node* node) { return aot::is_tangent(*node); });
+  const ValueList got = run_halves(partition, inputs, own, static_cast<size_t>(tangents));
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].is_tensor(), expected[i].is_tensor()) << i;
+    if (got[i].is_tensor()) {
+      EXPECT_TRUE(testing::close(got[i].tensor_ref(), expected[i].tensor_ref(), 1e-5, 1e-5)) << i;
+    }
+  }
+}
+
+// A joint graph and both ways to cut it.
+struct Cuts {
+  GraphModule joint;
+  size_t own = 0;
+  aot::Partition whole, least;
+};
+
+TEST(RandomAotPrograms, ArePartitionedIntoHalvesThatAreTheWhole) {
+  uint32_t partitioned = 0, cheaper = 0;
+  for (uint32_t seed = 0; seed < program_count(); ++seed) {
+    const Program program(seed);
+    if (!runs_eagerly(program)) continue;
+    SCOPED_TRACE(fmt::format("seed {}: {}", seed, program.to_string()));
+    std::optional<Cuts> cuts;
+    auto keep = [&](const GraphModule& given, size_t own) {
+      GraphModule joint(given, given.graph().copy());
+      merge_common_subexpressions(joint, [](const Node&) { return false; });
+      cuts = Cuts{joint, own, aot::default_partition(joint, own),
+                  aot::min_cut_rematerialization_partition(joint, own)};
+      return cuts->least;
+    };
+    try {
+      aot_function(ValueFunction([&](Args args) { return program.run(args); }),
+                   {.partitioner = keep, .dynamic = program.is_dynamic()})
+          .call(program.inputs().inputs);
+    } catch (const UnsupportedError&) {
+    }
+    if (!cuts) continue;
+    expect_equal_to_joint(cuts->joint, cuts->whole, cuts->own);
+    expect_equal_to_joint(cuts->joint, cuts->least, cuts->own);
+    const int64_t least = aot::saved_weight(cuts->joint, cuts->own, cuts->least),
+                  weight = aot::saved_weight(cuts->joint, cuts->own, cuts->whole);
+    EXPECT_LE(least, weight);
+    ++partitioned;
+    cheaper += least < weight;
+    if (::testing::Test::HasFailure()) break;
+  }
+  EXPECT_GT(partitioned, program_count() / 4);
+  EXPECT_GT(cheaper, partitioned / 50);
+}
+
+TEST(RandomAotPrograms, DoWhatTheyDoInEagerMode) {
+  const uint32_t count = program_count();
+  uint32_t compared = 0, of_two = 0;
   for (uint32_t seed = 0; seed < count; ++seed) {
     const Program program(seed);
     if (!runs_eagerly(program)) continue;
@@ -154,7 +248,9 @@ TEST(RandomAotPrograms, DoWhatTheyDoInEagerMode) {
     ++compared;
     try {
       testing::verify_aot_autograd([&](Args args) { return program.run(args); },
-                                   [&] { return program.inputs(); }, {.dynamic = program.is_dynamic()});
+                                   [&] { return program.inputs(); },
+                                   {.dynamic = program.is_dynamic(), .strict_cache = !program.is_of_two()});
+      of_two += program.is_of_two();
     } catch (const UnsupportedError&) {
       --compared;
     } catch (const Error& error) {
@@ -163,6 +259,7 @@ TEST(RandomAotPrograms, DoWhatTheyDoInEagerMode) {
     if (::testing::Test::HasFailure()) break;
   }
   EXPECT_GT(compared, count / 2);
+  EXPECT_GT(of_two, count / 20);
 }
 
 }  // namespace
