@@ -157,12 +157,25 @@ class Outputs {
     return detached_output(tensor);
   }
 
+  // Of an extension only autograd knows what it is a view of, up to where a history was dropped: from there on it
+  // must look like the input.
+  static Ref<ViewStep> steps_of_extension(const Tensor& source, const Tensor& tensor) {
+    const Ref<ViewStep>& view = tensor.impl()->view;
+    const Tensor& base = view ? view->base : tensor;
+    if (!base.is_same(source) && !same_geometry(base, source))
+      unsupported(
+          "an output is a view of {}, a tensor subclass among the inputs, by way of a detached tensor that is {}; "
+          "detach the input itself, or return a clone",
+          describe(source), describe(base));
+    return without_base(view);
+  }
+
   OutputOrigin source_among_inputs(const Tensor& tensor, size_t input) {
     if (tensor.is_same(inputs_[input].tensor_ref())) return {Kind::kInput, input};
     if (is_custom_result(tensor)) return {Kind::kFresh};
     if (autograd::grad_fn(tensor) && single_[tensor.storage().get()] == 0) return {Kind::kHiddenView, input};
-    const FunctionalBox* box = functional_box_of(tensor);
-    return {Kind::kViewOfInput, input, box ? box->steps : without_base(tensor.impl()->view)};
+    if (const FunctionalBox* box = functional_box_of(tensor)) return {Kind::kViewOfInput, input, box->steps};
+    return {Kind::kViewOfInput, input, steps_of_extension(inputs_[input].tensor_ref(), tensor)};
   }
 
   // A view of an intermediate. Alone it may pass for a value; several views, or a view and its base, must

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 
+#include "dispatch/inplace_view.h"
 #include "weft/base/error.h"
 #include "weft/core/value_walk.h"
 #include "weft/dispatch/recorder.h"
+#include "weft/ops/fake.h"
+#include "weft/ops/functions.h"
 
 namespace weft {
 
@@ -147,7 +150,24 @@ void layers::check_decomposable(const Operator& op, Args args) {
 
 namespace {
 
+// `t_` and its like, which handles give to the inner tensors: the whole gets the geometry that they have.
+bool changes_geometry(const Operator& op) {
+  return op.form() == OpForm::kInplace && op.functional().has(Traits::kView) && !op.has(Traits::kNotDifferentiable);
+}
+
+// What an extension holds before such a call, which changes the inner tensors themselves.
+Ref<TensorBox> held_before(const Operator& op, Args args) {
+  const Extension* extension = changes_geometry(op) ? extension_of(args[0].tensor_ref()) : nullptr;
+  if (!extension) return nullptr;
+  MaskScope mask(layer::at_and_below(layer::kExtension));
+  std::vector<Tensor> inner = extension->inner_tensors();
+  for (Tensor& tensor : inner)
+    if (tensor.defined()) tensor = alias(tensor);
+  return extension->with_inner(std::move(inner));
+}
+
 Value answer_by_extension(const Operator& op, Args args) {
+  const dispatch::InplaceView view(op, args, held_before(op, args));
   std::optional<Value> answer;
   {
     MaskScope mask(layer::at_and_below(layer::kExtension));
@@ -158,6 +178,11 @@ Value answer_by_extension(const Operator& op, Args args) {
   }
   if (!answer) unsupported("{}: no extension among the arguments handles it", op.name());
   Value result = with_written_arguments(op, args, std::move(*answer));
+  if (changes_geometry(op) && extension_of(args[0].tensor_ref())) {
+    MaskScope nobody(0);
+    run_meta(op, args);
+    view.done();
+  }
   dispatch::bump_versions(op, args);
   share_storage(op, args, result);
   dispatch::note_views(op, args, result);

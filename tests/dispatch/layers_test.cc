@@ -139,6 +139,20 @@ TEST(Journey4, ExtensionsNest) {
   EXPECT_EQ(values(two(two(x.grad()).b).a), (std::vector<double>{6}));
 }
 
+TEST(Journey4, AnInPlaceViewChangesTheWholeAsItChangesItsParts) {
+  Tensor leaf = TwoTensor::make(ramp({2, 3}), ramp({2, 3})).set_requires_grad(), x = leaf * 1, flat = x.view({6});
+  x.t_();
+  EXPECT_EQ(describe(x).str(), "f64[3, 2]");
+  EXPECT_EQ(x.strides()[0].plain(), 1);
+  x.unsqueeze_(0);
+  EXPECT_EQ(describe(x).str(), "f64[1, 3, 2]");
+  // Who looked at it before sees what is written through its new geometry, and has its history.
+  x.mul_(2);
+  EXPECT_EQ(values(two(flat).a), values(ramp({6}) * 2));
+  flat.sum().backward();
+  EXPECT_EQ(values(two(leaf.grad()).a), std::vector<double>(6, 2));
+}
+
 TEST(Journey4, ViewsOfExtensionsShareIdentity) {
   Tensor x = TwoTensor::make(ramp({2, 3}), ramp({2, 3}));
   Tensor v = x.transpose(0, 1);
