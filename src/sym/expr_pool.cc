@@ -1,7 +1,10 @@
 #include "sym/expr_pool.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <mutex>
 
 #include "sym/analysis.h"
@@ -21,6 +24,8 @@ uint64_t mix(uint64_t hash, uint64_t value) {
 ShapeEnv* Expr::env() const { return pool_->env(); }
 
 const Expr* ExprPool::real(double value) {
+  // Infinities that cancel give a NaN of another sign than the one that is written.
+  if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();
   return make(Kind::kConstant, Type::kFloat, {}, {}, std::bit_cast<int64_t>(value));
 }
 

@@ -237,6 +237,13 @@ class TextSamples {
   std::vector<SymFloat> reals_;
 };
 
+TEST(SymTextProperty, WhatIsNoNumberIsOneNode) {
+  const Ref<ShapeEnv> env = ShapeEnv::create();
+  const Expr* none = sym::parse(*env, "oo - oo");
+  EXPECT_EQ(sym::parse(*env, sym::srepr(none)), none);
+  EXPECT_EQ(sym::parse(*env, "-nan"), none);
+}
+
 TEST(SymTextProperty, ReadingWhatWasWrittenGivesTheSameNode) {
   for (uint32_t seed = 0; seed < 3000; ++seed) {
     TextSamples samples(seed);
