@@ -187,8 +187,6 @@ void CompiledCall::compile(TracedCall traced, const AotOptions& options) {
                            options.inference_compiler ? options.inference_compiler : forward);
 }
 
-Value CompiledCall::run(Args inputs) const {
-  return tree_unflatten(steps_.run(inputs), result_);
-}
+Value CompiledCall::run(Args inputs) const { return tree_unflatten(steps_.run(inputs), result_); }
 
 }  // namespace weft::aot

@@ -157,14 +157,15 @@ class Outputs {
     return detached_output(tensor);
   }
 
-  // Of an extension only autograd knows what it is a view of, up to where a history was dropped: from there on it
-  // must look like the input.
+  // Of an extension only autograd knows what it is a view of, up to where a history was dropped: from there
+  // on it must look like the input.
   static Ref<ViewStep> steps_of_extension(const Tensor& source, const Tensor& tensor) {
     const Ref<ViewStep>& view = tensor.impl()->view;
     const Tensor& base = view ? view->base : tensor;
     if (!base.is_same(source) && !same_geometry(base, source))
       unsupported(
-          "an output is a view of {}, a tensor subclass among the inputs, by way of a detached tensor that is {}; "
+          "an output is a view of {}, a tensor subclass among the inputs, by way of a detached tensor that "
+          "is {}; "
           "detach the input itself, or return a clone",
           describe(source), describe(base));
     return without_base(view);

@@ -287,10 +287,11 @@ GraphModule aot_export_joint_simple(const ValueFunction& f, const ValueList& arg
   checked.refuse_extensions();
   const ValueFunction leaves = [&](Args given) {
     FlatTree result = tree_flatten(f(given));
-    require(std::ranges::all_of(result.spec.children(), &TreeSpec::is_leaf),
-            "aot_export_joint_simple requires individual outputs not to be pytrees, but the function gives {}; "
-            "return one list of tensors, or use aot_export_module",
-            result.spec.to_string());
+    require(
+        std::ranges::all_of(result.spec.children(), &TreeSpec::is_leaf),
+        "aot_export_joint_simple requires individual outputs not to be pytrees, but the function gives {}; "
+        "return one list of tensors, or use aot_export_module",
+        result.spec.to_string());
     return Value::list(std::move(result.leaves));
   };
   CallDescription description = describe_call(leaves, inputs, {});

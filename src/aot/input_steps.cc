@@ -289,7 +289,8 @@ void refuse_views_of_extension(const std::vector<size_t>& sharing, const ValueLi
     if (description.needs_backward && description.inputs[i].requires_grad &&
         extension_of(inputs[i].tensor_ref()))
       unsupported(
-          "inputs {} are views of one {}, are written to and require gradients: weft attempted to compile the "
+          "inputs {} are views of one {}, are written to and require gradients: weft attempted to compile "
+          "the "
           "backward with incorrect subclass metadata. Write to clones of them",
           fmt::format("{}", fmt::join(sharing, ", ")), extension_of(inputs[i].tensor_ref())->type_name());
 }
@@ -351,7 +352,8 @@ ValueList SyntheticBases::with_bases(Args inputs) const {
 }
 
 ValueFunction SyntheticBases::over_bases(ValueFunction f, const ValueList& inputs) const {
-  return [f = std::move(f), inputs, groups = groups_, others = others_, changed = changed_](Args given) -> Value {
+  return [f = std::move(f), inputs, groups = groups_, others = others_,
+          changed = changed_](Args given) -> Value {
     ValueList all(inputs.size());
     for (size_t g = 0; g < groups.size(); ++g)
       for (size_t i : groups[g]) {
@@ -393,7 +395,8 @@ ValueList SyntheticBases::run(Args inputs, const Rest& rest) const {
   ValueList outputs = rest(with_bases(inputs));
   const size_t own = outputs.size() - changed_.size();
   for (size_t i = 0; i < changed_.size(); ++i)
-    take_geometry(inputs[changed_[i].input].tensor_ref(), outputs[own + i].tensor_ref(), changed_[i].is_silent);
+    take_geometry(inputs[changed_[i].input].tensor_ref(), outputs[own + i].tensor_ref(),
+                  changed_[i].is_silent);
   outputs.resize(own);
   for (const Returned& returned : returned_) outputs[returned.output] = inputs[returned.input];
   return outputs;

@@ -79,8 +79,8 @@ class SyntheticBases final : public CallStep {
 
   // The bases, then the other inputs.
   ValueList with_bases(Args inputs) const;
-  // The same function of these. `inputs` are what the views are like, at every call: their sizes are numbers. Where
-  // members get another geometry, they come after the result.
+  // The same function of these. `inputs` are what the views are like, at every call: their sizes are numbers.
+  // Where members get another geometry, they come after the result.
   ValueFunction over_bases(ValueFunction f, const ValueList& inputs) const;
 
  private:

@@ -88,8 +88,8 @@ class Cut {
   bool is_allowed(const Node& node) const {
     const Operator* op = node.target().op();
     if (!options_.recomputable_ops || !op) return is_recomputable(node);
-    return !has_effects(*op) && std::ranges::find(*options_.recomputable_ops, op) !=
-                                    options_.recomputable_ops->end();
+    return !has_effects(*op) &&
+           std::ranges::find(*options_.recomputable_ops, op) != options_.recomputable_ops->end();
   }
   bool are_fusible(const Node& a, const Node& b) const {
     return fusible_[position(a)] && fusible_[position(b)];
@@ -241,7 +241,8 @@ int64_t saved_weight(const GraphModule& joint, size_t num_forward_outputs, const
   const Cut cut(joint, parts_of(joint, num_forward_outputs), options);
   const ValueList& outputs = partition.forward.graph().output_node()->returned().elements();
   int64_t weight = 0;
-  for (size_t i = num_forward_outputs; i < outputs.size(); ++i) weight += cut.weight_of(node_in(outputs[i])->name());
+  for (size_t i = num_forward_outputs; i < outputs.size(); ++i)
+    weight += cut.weight_of(node_in(outputs[i])->name());
   return weight;
 }
 

@@ -24,7 +24,8 @@ class SymbolChecks {
     const sym::Expr* expr;
     bool is_symbol;
   };
-  using FirstReads = std::unordered_map<const sym::Expr*, const Read*>;  // by symbol: where its value comes from
+  using FirstReads =
+      std::unordered_map<const sym::Expr*, const Read*>;  // by symbol: where its value comes from
   static int64_t value_of(const Read& read, Args inputs);
   static std::string text_of(const Read& read);
   [[noreturn]] void refuse(const sym::Guard& guard, const FirstReads& first, Args inputs,

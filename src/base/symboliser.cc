@@ -13,8 +13,8 @@
 namespace weft::detail {
 namespace {
 
-// "foo(int)" of "_Z3fooi.part.0"; a name that is not mangled stays as it is. Some lambdas within templates are beyond
-// the run-time library.
+// "foo(int)" of "_Z3fooi.part.0"; a name that is not mangled stays as it is. Some lambdas within templates
+// are beyond the run-time library.
 std::string demangled(const std::string& symbol) {
   const std::string name = symbol.substr(0, symbol.find('.'));
   int status = 0;

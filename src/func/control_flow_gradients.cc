@@ -35,7 +35,8 @@ ValueFunction pullback_of(Ref<Callable> f, size_t leaf_count, std::vector<bool> 
       for (Value& leaf : all)
         if (is_differentiable_tensor(leaf)) leaf = own[next++];
       While scope([] {
-        return "differentiating a function of control flow: one that writes to its operand has no gradient; let it "
+        return "differentiating a function of control flow: one that writes to its operand has no gradient; "
+               "let it "
                "return the new value instead";
       });
       Tensors results;

@@ -45,7 +45,8 @@ class FunctionalCall : FunctionalArguments {
   }
 
   Value run() {
-    // An in-place view is made of the value that was seen last: whoever reads the tensor next replays it anyway.
+    // An in-place view is made of the value that was seen last: whoever reads the tensor next replays it
+    // anyway.
     if (!changes_geometry()) update_all(args_);
     if (const HigherOrder* higher_order = op_.def().higher_order; higher_order && higher_order->branches)
       return over_functions();
@@ -368,8 +369,8 @@ class FunctionalCall : FunctionalArguments {
     memory.base = put_back_view(box.steps, memory.base, value);
     ++memory.generation;
     note_write(wrapper, box);
-    // A level replays after each write, as PyTorch's functionalize does; a compiler's capture, which removes what
-    // nobody uses, where the view is read next.
+    // A level replays after each write, as PyTorch's functionalize does; a compiler's capture, which removes
+    // what nobody uses, where the view is read next.
     if (position_.level) box.live_value();
   }
 

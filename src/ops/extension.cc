@@ -152,7 +152,8 @@ namespace {
 
 // `t_` and its like, which handles give to the inner tensors: the whole gets the geometry that they have.
 bool changes_geometry(const Operator& op) {
-  return op.form() == OpForm::kInplace && op.functional().has(Traits::kView) && !op.has(Traits::kNotDifferentiable);
+  return op.form() == OpForm::kInplace && op.functional().has(Traits::kView) &&
+         !op.has(Traits::kNotDifferentiable);
 }
 
 // What an extension holds before such a call, which changes the inner tensors themselves.

@@ -186,7 +186,8 @@ ValueList run_halves(const aot::Partition& partition, const ValueList& inputs, s
 void expect_equal_to_joint(const GraphModule& joint, const aot::Partition& partition, size_t own) {
   const ValueList inputs = values_for(joint), expected = joint.call(inputs).elements();
   const std::vector<Node*> placeholders = joint.graph().placeholders();
-  const auto tangents = std::ranges::count_if(placeholders, [](Node* node) { return aot::is_tangent(*node); });
+  const auto tangents =
+      std::ranges::count_if(placeholders, [](Node* node) { return aot::is_tangent(*node); });
   const ValueList got = run_halves(partition, inputs, own, static_cast<size_t>(tangents));
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) {

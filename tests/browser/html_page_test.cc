@@ -37,7 +37,8 @@ struct Ten : nn::Module {
   WEFT_ARGS(x)
 };
 
-// What a person does, as a script: reads the time, chooses the 500th operator, follows a link, searches, folds.
+// What a person does, as a script: reads the time, chooses the 500th operator, follows a link, searches,
+// folds.
 constexpr const char* kProbe = R"html(<script>
 const seen = {loaded: performance.now(), title: document.title, nodes: nodes.length, shown: document.getElementById("count").textContent};
 const calls = nodes.filter(n => n.kind === "call_function");
@@ -71,9 +72,10 @@ std::string browser() {
 
 // The text of a page after its scripts have run.
 std::string run_in_browser(const std::string& program, const std::string& page, const std::string& folder) {
-  const std::string command = "timeout 60 " + program +
-                              " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir=" +
-                              folder + "profile --dump-dom file://" + page + " 2>" + folder + "log";
+  const std::string command =
+      "timeout 60 " + program +
+      " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir=" + folder +
+      "profile --dump-dom file://" + page + " 2>" + folder + "log";
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) return "";
   std::string text;
@@ -115,13 +117,15 @@ TEST(HtmlPage, OpensIsSearchedAndFolds) {
   EXPECT_EQ(text("shown"), "2102 nodes");
   // A node's own words: type, schema, module, neighbours.
   EXPECT_EQ(text("panel").find(text("chosen")), 0u);
-  for (const char* part : {"Type", "f32[4]", "Schema", "aten::", "Module", "parts.2.parts.5", "Uses", "Used by"})
+  for (const char* part :
+       {"Type", "f32[4]", "Schema", "aten::", "Module", "parts.2.parts.5", "Uses", "Used by"})
     EXPECT_NE(text("panel").find(part), std::string::npos) << part << " in " << text("panel");
   EXPECT_GE(number("near"), 2);
   EXPECT_EQ(text("followed"), text("input"));
   EXPECT_EQ(text("found"), "10 of 2102");
   EXPECT_EQ(number("marked"), 10);
-  // One box for the state and one for each module that was called, all of which fold; a search opens the way to what it finds.
+  // One box for the state and one for each module that was called, all of which fold; a search opens the way
+  // to what it finds.
   EXPECT_EQ(number("boxes"), 1 + 10 + 100);
   EXPECT_EQ(number("open"), 0);
   EXPECT_EQ(number("revealed"), 2);

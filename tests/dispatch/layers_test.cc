@@ -140,7 +140,8 @@ TEST(Journey4, ExtensionsNest) {
 }
 
 TEST(Journey4, AnInPlaceViewChangesTheWholeAsItChangesItsParts) {
-  Tensor leaf = TwoTensor::make(ramp({2, 3}), ramp({2, 3})).set_requires_grad(), x = leaf * 1, flat = x.view({6});
+  Tensor leaf = TwoTensor::make(ramp({2, 3}), ramp({2, 3})).set_requires_grad(), x = leaf * 1,
+         flat = x.view({6});
   x.t_();
   EXPECT_EQ(describe(x).str(), "f64[3, 2]");
   EXPECT_EQ(x.strides()[0].plain(), 1);

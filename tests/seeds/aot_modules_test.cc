@@ -157,7 +157,9 @@ TEST(TestAOTAutograd, test_buffer_batch_norm) {
     return [getitem, primals_1, primals_6, getitem_1, getitem_2, getitem_3, getitem_4])");
   expected.sum().backward();
   out.sum().backward();
-  EXPECT_GRAPH(kept.backward, R"(def forward(self, primals_1, primals_6, getitem_1, getitem_2, getitem_3, getitem_4, tangents_1):
+  EXPECT_GRAPH(
+      kept.backward,
+      R"(def forward(self, primals_1, primals_6, getitem_1, getitem_2, getitem_3, getitem_4, tangents_1):
     native_batch_norm_backward = torch.ops.aten.native_batch_norm_backward.default(tangents_1, primals_6, primals_1, getitem_3, getitem_4, getitem_1, getitem_2, True, 1e-05, [True, True, True]);  tangents_1 = primals_6 = primals_1 = getitem_3 = getitem_4 = getitem_1 = getitem_2 = None
     getitem_5 = native_batch_norm_backward[0]
     getitem_6 = native_batch_norm_backward[1]

@@ -1,5 +1,5 @@
-// What the suites of AOTAutograd test beside the rows of the catalogue: graphs are those of PyTorch 2.13, with lists
-// for tuples in training graphs.
+// What the suites of AOTAutograd test beside the rows of the catalogue: graphs are those of PyTorch 2.13,
+// with lists for tuples in training graphs.
 #include <gtest/gtest.h>
 
 #include "seeds/support/extensions.h"
@@ -69,8 +69,7 @@ TEST(TestAOTAutograd, test_input_metadata_mutation_aliases) {
 }
 
 TEST(TestAOTAutograd, test_no_grad_input_output) {
-  auto f =
-      program([](const Tensor& a, const Tensor& b) { return std::tuple{a.cos(), b.cos(), a * b}; });
+  auto f = program([](const Tensor& a, const Tensor& b) { return std::tuple{a.cos(), b.cos(), a * b}; });
   for (bool first : {true, false})
     for (bool second : {true, false}) {
       SCOPED_TRACE(std::to_string(first) + std::to_string(second));
@@ -90,9 +89,9 @@ TEST(TestAOTAutograd, test_dynamic_shape_output_not_in_bw_graph) {
       return aot::nop(graph, examples);
     };
   };
-  AotFunction compiled = aot_function(
-      ValueFunction(f),
-      {.forward_compiler = keep(forward), .backward_compiler = keep(backward), .dynamic = true});
+  AotFunction compiled =
+      aot_function(ValueFunction(f),
+                   {.forward_compiler = keep(forward), .backward_compiler = keep(backward), .dynamic = true});
   compiled.call({aot_leaf(ones({5}))}).elements()[0].to_tensor().sum().backward();
   EXPECT_GRAPH(forward, R"(def forward(self, primals_1):
     add = torch.ops.aten.add.Tensor(primals_1, 1)
@@ -104,8 +103,9 @@ TEST(TestAOTAutograd, test_dynamic_shape_output_not_in_bw_graph) {
 
 using Tensors = std::vector<Tensor>;
 
-// Views that one operator made are values to autograd where nothing else shows that they share memory. PyTorch takes
-// them for values beside one other output, too (cases 1 and 2), and so has no error where eager mode has one.
+// Views that one operator made are values to autograd where nothing else shows that they share memory.
+// PyTorch takes them for values beside one other output, too (cases 1 and 2), and so has no error where eager
+// mode has one.
 TEST(TestAOTAutograd, test_output_aliases_intermediate_multi_output_view) {
   using Program = Tensors (*)(const Tensor& out);
   const std::string unbound = R"(def forward(self, primals_1):
@@ -122,7 +122,8 @@ TEST(TestAOTAutograd, test_output_aliases_intermediate_multi_output_view) {
   };
   const std::string graph = "CompiledFunctionBackward", unbind = "UnbindBackward0", view = "ViewBackward0";
   const Case cases[] = {
-      {[](const Tensor& out) { return out.unbind(0); }, "    return [getitem, getitem_1, getitem_2]",
+      {[](const Tensor& out) { return out.unbind(0); },
+       "    return [getitem, getitem_1, getitem_2]",
        {graph, graph, graph}},
       {[](const Tensor& out) {
          Tensors all = out.unbind(0);
@@ -199,8 +200,7 @@ TEST(TestAOTDispatch, test_aot_dispatch_inference) {
     return six + half;
   });
   const Tensor a = testing::TwoTensor::make(ones({3, 3}), full({3, 3}, 2.0)), b = ones({3, 3});
-  AotFunction compiled =
-      aot_function(f, {.partitioner = aot::min_cut_partitioner()});
+  AotFunction compiled = aot_function(f, {.partitioner = aot::min_cut_partitioner()});
   const Tensor wanted = f(ValueList{a, b}).to_tensor(), got = compiled(a, b);
   EXPECT_FALSE(compiled.description().needs_backward);
   testing::expect_same_parts(got, wanted);
@@ -322,9 +322,7 @@ TEST(TestAOTExport, test_aot_export_simplified_pytrees_banned) {
   const Tensor x = aot_leaf(randn({2}));
   EXPECT_ERROR(aot_export_joint_simple(ValueFunction(sum), {Value::list({x, x})}),
                "aot_export_joint_simple requires individual inputs not to be pytrees");
-  auto nested = [](Args args) -> Value {
-    return Value::tuple({Value::tuple({args[0].to_tensor() + 1})});
-  };
+  auto nested = [](Args args) -> Value { return Value::tuple({Value::tuple({args[0].to_tensor() + 1})}); };
   EXPECT_ERROR(aot_export_joint_simple(ValueFunction(nested), {x}),
                "aot_export_joint_simple requires individual outputs not to be pytrees");
 }

@@ -37,7 +37,7 @@ Json json_of(const Node& node, const GraphModule& module) {
   for (Node* input : node.inputs()) inputs.emplace_back(input->name());
   node.users().for_each([&](Node& user) { users.emplace_back(user.name()); });
   Json::Object object{
-      {"name", node.name()},      {"kind", kind_of(node)},   {"target", node.target().to_string()},
+      {"name", node.name()},      {"kind", kind_of(node)},    {"target", node.target().to_string()},
       {"line", node.line()},      {"type", shown_type(node)}, {"inputs", std::move(inputs)},
       {"users", std::move(users)}};
   if (const Operator* op = node.target().op()) object["schema"] = op->schema().to_string();
