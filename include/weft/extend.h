@@ -117,6 +117,7 @@
 #include "weft/export/errors.h"
 #include "weft/export/exported_program.h"
 #include "weft/export/lift_constants.h"
+#include "weft/export/trace_report.h"
 #include "weft/export/unflatten.h"
 
 // ahead-of-time autograd: back ends and partitioners

@@ -1,9 +1,10 @@
 // Ports of TraceApi: results whose elements are not simply there, and the words of exportability.
 #include <gmock/gmock.h>
 
-#include "capture/exportability.h"
 #include "seeds/support/check_trace.h"
 #include "support/expect_error.h"
+#include "weft/export/trace_report.h"
+#include "weft/nn/layers.h"
 #include "weft/ops/extension.h"
 #include "weft/ops/fake.h"
 
@@ -174,6 +175,57 @@ TEST(TraceApi, test_api_analyze_trace_versus_export_result) {
   EXPECT_FALSE(agrees(args({x, 3}), args({x, 4})));
   EXPECT_FALSE(agrees(args({x, "words"}), args({x, "word"})));
   EXPECT_TRUE(agrees(args({x, x}), args({x})));  // leaf by leaf, as far as there are two
+}
+
+std::vector<std::string> outcomes_of(const TraceReport& report) {
+  std::vector<std::string> all;
+  for (const TraceReport::Entry& entry : report.entries) {
+    EXPECT_EQ(entry.api, "trace");
+    all.push_back(std::string(to_string(entry.type)) + " " + std::string(to_string(entry.outcome)));
+  }
+  return all;
+}
+
+TEST(TraceApi, test_api_exportability_report) {
+  nn::Linear linear(4, 2);
+  const Tensor x = randn({3, 4});
+  const TraceReport fine = trace_report(linear, {x});
+  EXPECT_THAT(outcomes_of(fine),
+              ElementsAre("DIRECT_EXPORT SUCCESS", "TRACE_AND_EXPORT SUCCESS", "SOURCE_TO_SOURCE SUCCESS"));
+  for (const TraceReport::Entry& entry : fine.entries) EXPECT_EQ(entry.text, "succeeded");
+  EXPECT_THAT(fine.to_string(), HasSubstr("trace: DIRECT_EXPORT: SUCCESS: succeeded\n"));
+  // What is traced already is not exported itself.
+  EXPECT_THAT(outcomes_of(trace_report(trace(linear, x), {x})),
+              ElementsAre("TRACE_AND_EXPORT SUCCESS", "SOURCE_TO_SOURCE SUCCESS"));
+  // A branch on a value: a trace takes the one of its inputs.
+  auto branches = [](const Tensor& t) { return t.sum().item().to_double() > 0 ? t * 2 : t - 1; };
+  const Tensor inputs = ones({2}), before = inputs.clone();
+  TraceReport branching;
+  warnings_of([&] { branching = trace_report(branches, {inputs}); });
+  EXPECT_THAT(outcomes_of(branching), ElementsAre("DIRECT_EXPORT FAILED_TO_EXPORT",
+                                                  "TRACE_AND_EXPORT SUCCESS", "SOURCE_TO_SOURCE SUCCESS"));
+  EXPECT_NE(branching.entries[0].text, "succeeded");
+  expect_equal(inputs, before);
+  // Another answer each time.
+  auto draws = [](const Tensor& t) { return t + rand_like(t); };
+  TraceReport drawing;
+  warnings_of([&] { drawing = trace_report(draws, {inputs}); });
+  EXPECT_THAT(outcomes_of(drawing),
+              ElementsAre("DIRECT_EXPORT ACCURACY_ERROR", "TRACE_AND_EXPORT ACCURACY_ERROR",
+                          "SOURCE_TO_SOURCE ACCURACY_ERROR"));
+  EXPECT_EQ(drawing.entries[0].text, "accuracy error");
+  // What is asserted of data is only known in a run. The trace and its two checks ask for less.
+  int calls = 0;
+  auto asserts = [&](const Tensor& t) {
+    const SymInt n = t.sum().item().to_sym_int();
+    check(n >= (++calls > 3 ? 7 : 0), "at least seven");
+    return t * n;
+  };
+  TraceReport failing;
+  warnings_of([&] { failing = trace_report(asserts, {full({2}, 3, kInt64)}); });
+  ASSERT_EQ(calls, 4);
+  EXPECT_EQ(failing.entries[0].outcome, ExportOutcome::kFailedToRun) << failing.to_string();
+  EXPECT_THAT(failing.entries[0].text, HasSubstr("Invalid value range for 6"));
 }
 
 }  // namespace
