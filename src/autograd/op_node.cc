@@ -1,5 +1,6 @@
 #include "autograd/op_node.h"
 
+#include "dispatch/rule_calls.h"
 #include "weft/base/error.h"
 #include "weft/dispatch/layers.h"
 
@@ -13,7 +14,7 @@ class WantedInput final : public GradNode {
 };
 }  // namespace
 
-OpNode::OpNode(const Operator& op, Args args) : op_(op) {
+OpNode::OpNode(const Operator& op, Args args) : op_(op), called_by_rule_(dispatch::calls_are_of_rule()) {
   const auto& kinds = op.info().is_tensor;
   uint16_t index = 0;
   for (size_t i = 0; i < kinds.size(); ++i) {
@@ -139,7 +140,12 @@ std::vector<Tensor> OpNode::apply(std::vector<Tensor> grads) {
   std::vector<Tensor> flat(next.size());
   if (!any) return flat;
   grads_ = std::move(grads);
-  Grads given = op_.def().vjp.rule(*this);
+  Grads given = [&] {
+    // What a program called with a number multiplies the gradient by the same number.
+    const bool as_program = op_.has(Traits::kNumberOverload) && !called_by_rule_;
+    const dispatch::RuleCalls of_rule(!as_program);
+    return op_.def().vjp.rule(*this);
+  }();
   grads_.clear();
   check_gradients(given);
   for (size_t i = 0; i < given.size(); ++i) {

@@ -56,6 +56,7 @@ class OpNode final : public GradNode, private Vjp {
   int count(int argument) const override;
 
   const Operator& op_;
+  const bool called_by_rule_;
   SmallVector<Value, 4> values_;  // the arguments that are not tensors
   SmallVector<TensorArgument, 3> tensors_;
   SmallVector<SavedTensor, 2> saved_inputs_;  // by flattened index, where the rule declared them

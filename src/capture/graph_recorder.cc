@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "capture/applied_in_graph.h"
+#include "dispatch/rule_calls.h"
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
 #include "weft/func/functionalize.h"
@@ -100,8 +101,8 @@ Origin GraphRecorder::origin_here() const {
   return here;
 }
 
-// As origin_here, and what the program called: its calls are numbered by name, also those in branches. PyTorch
-// tells methods of tensors from functions; what has a `self` is both, and counts as a method.
+// As origin_here, and what the program called: its calls are numbered by name, also those in branches.
+// PyTorch tells methods of tensors from functions; what has a `self` is both, and counts as a method.
 Origin GraphRecorder::origin_of_call(const Node& node) {
   Origin here = origin_here();
   const Operator* op = node.target().op();
@@ -144,6 +145,7 @@ std::optional<Value> GraphRecorder::decomposed(const Operator& op, Args args) {
   } close{*this, found->first, original_};
   if (!original_) original_ = found->first;
   MaskScope here(layer::at_and_below(layer_bit()));
+  const dispatch::RuleCalls of_program(false);
   return found->second(args);
 }
 

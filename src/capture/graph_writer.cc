@@ -1,5 +1,6 @@
 #include "capture/graph_writer.h"
 
+#include "dispatch/rule_calls.h"
 #include "graph/operator_call.h"
 #include "weft/base/error.h"
 #include "weft/core/struct.h"
@@ -185,9 +186,9 @@ Value GraphWriter::attribute(std::string_view path) const {
 namespace {
 
 // A factory says where its result lives even when the program did not: graphs are run elsewhere. As in
-// Python, whoever makes a tensor like another says that it is not pinned; a layout comes with all options of
-// a tensor.
-void fill_in_device(const Operator& op, ValueList& args) {
+// Python, a program that makes a tensor like another says that it is not pinned; a layout comes with all
+// options of a tensor.
+void fill_in_device(const Operator& op, ValueList& args, bool is_of_rule) {
   const bool is_factory = op.has(Traits::kFactory);
   if (!is_factory && !op.has(Traits::kNotDifferentiable)) return;
   const Schema& schema = op.schema();
@@ -196,7 +197,7 @@ void fill_in_device(const Operator& op, ValueList& args) {
     if (at && args[*at].is_none()) args[*at] = value;
   };
   std::optional<size_t> layout = schema.argument_index("layout");
-  if (layout && args[*layout].is_none()) fill("pin_memory", false);
+  if (!is_of_rule && layout && args[*layout].is_none()) fill("pin_memory", false);
   if (is_factory) fill("device", kCpu);
 }
 
@@ -218,8 +219,9 @@ void GraphWriter::note_new_sizes(const Operator& op, const ValueList& nodes, con
 
 Node& GraphWriter::add_call(const Operator& op, const ValueList& nodes, const Value& result) {
   ValueList complete = nodes;
-  fill_in_device(op, complete);
-  WrittenCall call = written_call(op, complete);
+  const bool is_of_rule = dispatch::calls_are_of_rule();
+  fill_in_device(op, complete, is_of_rule);
+  WrittenCall call = is_of_rule ? written_as_called(op, complete) : written_call(op, complete);
   Node& node = graph_.create(NodeKind::kCallFunction, *call.op, std::move(call.args), std::move(call.kwargs),
                              op.def().higher_order ? op.def().higher_order->node_name : std::string_view());
   annotate(node, result);

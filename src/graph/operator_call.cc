@@ -27,8 +27,12 @@ const Operator* overload_for_tensors(const Operator& op) {
 WrittenCall written_call(const Operator& op, Args complete) {
   if (const Operator* tensors = overload_for_tensors(op)) {
     ValueList placed = by_names(op, complete, *tensors);
-    return written_call(*tensors, placed);
+    return written_as_called(*tensors, placed);
   }
+  return written_as_called(op, complete);
+}
+
+WrittenCall written_as_called(const Operator& op, Args complete) {
   const Operator::Info& info = op.info();
   const std::vector<Argument>& arguments = info.schema.arguments;
   auto is_default = [&](size_t i) {

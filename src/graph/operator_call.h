@@ -14,6 +14,8 @@ struct WrittenCall {
 };
 // From one argument for each of the schema's.
 WrittenCall written_call(const Operator& op, Args complete);
+// The same with an overload for numbers as it is, as ATen's own C++ calls it.
+WrittenCall written_as_called(const Operator& op, Args complete);
 
 // Back: one argument for each of the schema's. A number where a tensor belongs becomes the overload for
 // numbers, or a tensor. Arguments may be nodes; an error says what does not fit.

@@ -1,5 +1,6 @@
 #include "weft/ops/define.h"
 
+#include "dispatch/rule_calls.h"
 #include "ops/user_operators.h"
 #include "weft/base/error.h"
 #include "weft/ops/overloads.h"
@@ -32,11 +33,12 @@ AnyFunction checked(const AnyFunction& f, const char* what, const Schema& schema
   };
 }
 
-// A rule over a function that somebody else keeps.
+// A rule over a function that somebody else keeps, whose calls are a program's.
 template <typename R, typename A>
 Rule<R(A)> rule_of(const std::function<R(A)>& f) {
   if (!f) return {};
   auto run = [](const void* state, A arg) -> R {
+    const dispatch::RuleCalls of_program(false);
     return (*static_cast<const std::function<R(A)>*>(state))(arg);
   };
   return Rule<R(A)>(run, &f);

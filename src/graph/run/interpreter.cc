@@ -1,5 +1,6 @@
 #include "weft/graph/interpreter.h"
 
+#include "dispatch/rule_calls.h"
 #include "graph/operator_call.h"
 #include "graph/run/asserted_values.h"
 #include "graph/run/graph_inputs.h"
@@ -75,6 +76,8 @@ Value Interpreter::run_with_origin(Node& node) {
   if (!Origin::is_wanted()) return run_node(node);
   const Origin origin = node.origin();
   const OriginScope scope(&origin);
+  const Operator* op = node.target().op();
+  const dispatch::RuleCalls as_written(op && complete_call(*op, node.args(), node.kwargs()).op == op);
   return run_node(node);
 }
 

@@ -1,5 +1,6 @@
 #include "graph/run/program.h"
 
+#include "dispatch/rule_calls.h"
 #include "graph/operator_call.h"
 #include "graph/run/asserted_values.h"
 #include "sym/open_conditions.h"
@@ -179,6 +180,7 @@ Value Program::call(const Step& step, Args args) const {
 // A size where the operator takes a tensor: the overload for numbers, which keeps a symbol what it is.
 Value Program::call_on_number(const Step& step, Args args) const {
   CompleteCall complete = with_numbers_placed(*step.op, {args.begin(), args.end()});
+  const dispatch::RuleCalls of_program(false);
   return dispatch::redispatch(*complete.op, complete.args);
 }
 
@@ -186,26 +188,27 @@ Value Program::on_stream(const Step& step, const Frame& frame, FunctionRef<Value
   return frame.draws ? RandomPlan::run((*frame.draws)[step.draw], run) : run();
 }
 
-namespace {
-
 template <bool is_noted>
-struct StepOrigin {
-  explicit StepOrigin(const Node&) {}
+struct Program::StepOrigin {
+  explicit StepOrigin(const Step&) {}
 };
 template <>
-struct StepOrigin<true> {
-  explicit StepOrigin(const Node& node) : origin(node.origin()), scope(&origin) {}
+struct Program::StepOrigin<true> {
+  explicit StepOrigin(const Step& step)
+      : origin(step.node->origin()),
+        scope(&origin),
+        // Unless a number stands where the operator takes a tensor, as a program writes it.
+        as_written(step.op && step.op == step.node->target().op()) {}
   const Origin origin;
   const OriginScope scope;
+  const dispatch::RuleCalls as_written;
 };
-
-}  // namespace
 
 template <bool notes_origin>
 void Program::run_steps(Frame& frame, const Node*& current) const {
   for (const Step& step : steps_) {
     current = step.node;
-    [[maybe_unused]] const StepOrigin<notes_origin> origin(*step.node);
+    [[maybe_unused]] const StepOrigin<notes_origin> origin(step);
     bool has_number = false;  // where the operator takes a tensor
     for (uint32_t f = step.first_fill; f < step.first_fill + step.fill_count; ++f) {
       const Fill& fill = fills_[f];

@@ -61,6 +61,9 @@ class Program {
     std::optional<RandomPlan::Draws> draws;
   };
 
+  template <bool is_noted>
+  struct StepOrigin;
+
   void add_input(const Node& node);
   void add_step(const Node& node, const nn::Module& root);
   void add_arguments(Step& step, Args args, const Operator* op);
