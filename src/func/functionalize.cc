@@ -154,9 +154,11 @@ struct Arguments {
   const Tensors& inputs;
   const Tensors& wrapped;
 
-  // A functional tensor as one of the caller: what aliases an argument is the same view of it.
+  // A functional tensor as one of the caller: what aliases an argument is the same view of it, which the
+  // value still is where nobody wrote.
   Tensor for_caller(const Tensor& tensor) const {
     FunctionalBox& box = functional_box(tensor);
+    if (box.memory->generation == 0) return box.live_value();
     for (size_t i = 0; i < wrapped.size(); ++i)
       if (wrapped[i].defined() && &functional_box(wrapped[i]).own_memory() == box.memory.get())
         return replay_view(box.steps, inputs[i]);
