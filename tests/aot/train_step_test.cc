@@ -444,16 +444,16 @@ TEST(TrainStep, ACompilerRunsTheGraph) {
     ones_like = torch.ops.aten.ones_like.default(sum_1)
     expand = torch.ops.aten.expand.default(ones_like, [2]);  ones_like = None
     mul_2 = torch.ops.aten.mul.Tensor(expand, x);  expand = x = None
-    mul_3 = torch.ops.aten.mul.Tensor(mul_2, p_b)
-    mul_4 = torch.ops.aten.mul.Tensor(mul_2, p_a);  mul_2 = None
+    mul_3 = torch.ops.aten.mul.Tensor(mul_2, p_a)
+    mul_4 = torch.ops.aten.mul.Tensor(mul_2, p_b);  mul_2 = None
     copy_ = torch.ops.aten.copy_.default(b_last, copy);  b_last = copy = copy_ = None
     add = torch.ops.aten.add.Tensor(a_step, 1)
-    mul_5 = torch.ops.aten.mul.Tensor(mul_3, lr);  mul_3 = None
+    mul_5 = torch.ops.aten.mul.Tensor(mul_4, lr);  mul_4 = None
     sub = torch.ops.aten.sub.Tensor(p_a, mul_5);  mul_5 = None
     copy__1 = torch.ops.aten.copy_.default(p_a, sub);  p_a = sub = copy__1 = None
     copy__2 = torch.ops.aten.copy_.default(a_step, add);  a_step = add = copy__2 = None
     add_1 = torch.ops.aten.add.Tensor(b_step, 1)
-    mul_6 = torch.ops.aten.mul.Tensor(mul_4, lr);  mul_4 = lr = None
+    mul_6 = torch.ops.aten.mul.Tensor(mul_3, lr);  mul_3 = lr = None
     sub_1 = torch.ops.aten.sub.Tensor(p_b, mul_6);  mul_6 = None
     copy__3 = torch.ops.aten.copy_.default(p_b, sub_1);  p_b = sub_1 = copy__3 = None
     copy__4 = torch.ops.aten.copy_.default(b_step, add_1);  b_step = add_1 = copy__4 = None

@@ -203,8 +203,8 @@ WEFT_OPERATOR(mul_tensor) = {
     .vjp = {.saves = each_for_the_other(0, 1),
             .rule =
                 [](const Vjp& v) {
-                  return Grads{v.wants(0) ? times_conj(v.grad(), v.input(1)) : Tensor(),
-                               v.wants(1) ? times_conj(v.grad(), v.input(0)) : Tensor()};
+                  Tensor other = v.wants(1) ? times_conj(v.grad(), v.input(0)) : Tensor();
+                  return Grads{v.wants(0) ? times_conj(v.grad(), v.input(1)) : Tensor(), other};
                 }},
     .batch = pointwise_batch,
     .samples = binary_samples,
@@ -234,12 +234,13 @@ WEFT_OPERATOR(div_tensor) = {
     .vjp = {.saves = input_for(0, 1) | inputs(1),
             .rule =
                 [](const Vjp& v) {
-                  Tensor other = conj_of(v.input(1));
-                  Tensor self_grad = v.wants(0) ? v.grad() / other : Tensor();
-                  // d(a/b)/db = -(a/b)/b; the quotient again, since it is not saved.
-                  Tensor other_grad =
-                      v.wants(1) ? -v.grad() * conj_of((v.input(0) / v.input(1)) / v.input(1)) : Tensor();
-                  return Grads{self_grad, other_grad};
+                  Tensor other_grad;
+                  if (v.wants(1)) {
+                    // d(a/b)/db = -(a/b)/b; the quotient again, since it is not saved.
+                    Tensor slope = conj_of((v.input(0) / v.input(1)) / v.input(1));
+                    other_grad = -v.grad() * slope;
+                  }
+                  return Grads{v.wants(0) ? v.grad() / conj_of(v.input(1)) : Tensor(), other_grad};
                 }},
     .batch = pointwise_batch,
     .samples = binary_samples,

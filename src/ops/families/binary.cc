@@ -67,21 +67,22 @@ PointwiseCall pow_base_lower(const Scalar& self, const Tensor& exponent) {
 // d(x^n)/dx = n x^(n-1), and zero for n = 0 whatever x is.
 Tensor pow_self_gradient(const Tensor& grad, const Tensor& self, const Scalar& exponent) {
   if (exponent.equals_number(0)) return zeros_like(grad);
-  Scalar less = exponent.is_complex()    ? Scalar(exponent.to_complex() - Complex<double>(1))
-                : exponent.is_integral() ? Scalar(exponent.to_int() - 1)
-                                         : Scalar(exponent.to_double() - 1);
-  return grad * conj_of(exponent * pow(self, less));
+  if (exponent.is_complex())
+    return grad * conj_of(exponent * pow(self, exponent.to_complex() - Complex<double>(1)));
+  const double real = exponent.to_double();
+  return grad * conj_of(real * pow(self, real - 1));
 }
 Tensor pow_self_gradient(const Tensor& grad, const Tensor& self, const Tensor& exponent) {
-  Tensor slope = where(exponent == 0, Scalar(0), exponent * pow(self, exponent - 1));
-  return grad * conj_of(slope);
+  Tensor flowing = grad * conj_of(exponent * pow(self, exponent - 1)), zero = zero_beside(grad);
+  return where(exponent == 0.0, zero, flowing);
 }
 // d(x^y)/dy = x^y log x; where x is 0 and y is not negative the power is 0 and so is the slope.
 Tensor pow_exponent_gradient(const Tensor& grad, const Tensor& self, const Tensor& exponent,
                              const Tensor& result) {
-  Tensor zero_base = self == 0;
-  Tensor flat = exponent.is_complex() ? zero_base : logical_and(zero_base, exponent >= 0);
-  return grad * conj_of(where(flat, Scalar(0), result * log(self)));
+  Tensor is_real_power = exponent.is_complex() ? Tensor() : exponent >= 0, flat = self == 0;
+  if (is_real_power.defined()) flat = logical_and(flat, is_real_power);
+  Tensor steep = result * log(self);
+  return grad * conj_of(where(flat, Scalar(0.0), steep));
 }
 
 // --- maximum, minimum ------------------------------------------------------------------------------------
@@ -90,10 +91,14 @@ Tensor pow_exponent_gradient(const Tensor& grad, const Tensor& self, const Tenso
 template <bool larger>
 Grads extreme_vjp(const Vjp& v) {
   Tensor self = v.input(0), other = v.input(1);
-  Tensor half = where(self == other, v.grad() / 2, v.grad());
+  Tensor shared = v.grad() / 2, half = where(self == other, shared, v.grad());
   // Where a NaN is among them neither is less, and both get the gradient.
-  Tensor to_self = v.wants(0) ? masked_fill(half, larger ? self < other : self > other, 0) : Tensor();
-  Tensor to_other = v.wants(1) ? masked_fill(half, larger ? self > other : self < other, 0) : Tensor();
+  const bool both = v.wants(0) && v.wants(1);
+  auto kept = [&](const Tensor& is_less) {
+    return both ? masked_fill(half, is_less, 0) : masked_fill_(half, is_less, 0);
+  };
+  Tensor to_other = v.wants(1) ? kept(larger ? self > other : self < other) : Tensor();
+  Tensor to_self = v.wants(0) ? kept(larger ? self < other : self > other) : Tensor();
   return {to_self, to_other};
 }
 Tensor max_other_composite(const Tensor& self, const Tensor& other) { return maximum(self, other); }
@@ -134,8 +139,9 @@ Tensor clamp_functional(const Tensor& self, const MaybeScalar& min, const MaybeS
   return out;
 }
 Tensor inside(const Tensor& self, const MaybeScalar& min, const MaybeScalar& max) {
-  if (min && max) return logical_and(self >= *min, self <= *max);
-  return min ? self >= *min : self <= *max;
+  if (!min || !max) return min ? self >= *min : self <= *max;
+  Tensor above = self >= *min, below = self <= *max;
+  return logical_and_(above, below);
 }
 
 DType clamp_tensor_type(const Tensor& self, const Tensor& min, const Tensor& max) {
@@ -206,9 +212,10 @@ WEFT_OPERATOR(pow_tensor_tensor) = {
             .rule =
                 [](const Vjp& v) {
                   Tensor self = v.input(0), exponent = v.input(1);
-                  return Grads{
-                      v.wants(0) ? pow_self_gradient(v.grad(), self, exponent) : Tensor(),
-                      v.wants(1) ? pow_exponent_gradient(v.grad(), self, exponent, v.output()) : Tensor()};
+                  Tensor to_exponent =
+                      v.wants(1) ? pow_exponent_gradient(v.grad(), self, exponent, v.output()) : Tensor();
+                  return Grads{v.wants(0) ? pow_self_gradient(v.grad(), self, exponent) : Tensor(),
+                               to_exponent};
                 }},
     .batch = pointwise_batch,
     .samples =
@@ -288,8 +295,9 @@ WEFT_OPERATOR(clamp) = {
     .vjp = {.saves = inputs(0),
             .rule =
                 [](const Vjp& v) {
-                  return Grads{
-                      masked(v.grad(), inside(v.input(0), v.arg<MaybeScalar>(1), v.arg<MaybeScalar>(2)))};
+                  Tensor zero = zero_beside(v.grad());
+                  Tensor kept = inside(v.input(0), v.arg<MaybeScalar>(1), v.arg<MaybeScalar>(2));
+                  return Grads{where(kept, v.grad(), zero)};
                 }},
     .batch = pointwise_batch,
     .samples =
@@ -332,7 +340,8 @@ struct OneSided {
     return call;
   }
   static Grads vjp(const Vjp& v) {
-    return {masked(v.grad(), is_min ? v.input(0) >= v.arg<Scalar>(1) : v.input(0) <= v.arg<Scalar>(1))};
+    Tensor zero = zero_beside(v.grad());
+    return {where(is_min ? v.input(0) >= v.arg<Scalar>(1) : v.input(0) <= v.arg<Scalar>(1), v.grad(), zero)};
   }
 };
 }  // namespace

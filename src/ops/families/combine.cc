@@ -106,8 +106,8 @@ Grads stack_vjp(const Vjp& v) {
   const int64_t dim = normalize_dim(v.arg<int64_t>(1), v.grad().dim());
   std::vector<Tensor> grads;
   for (int i = 0; i < v.count(0); ++i) {
-    Tensor grad = v.wants(0, i) ? select(v.grad(), dim, i) : Tensor();
-    if (grad.defined() && grad.is_complex() && !is_complex(v.shape(0, i).dtype)) grad = real(grad);
+    Tensor grad = select(v.grad(), dim, i);
+    if (grad.is_complex() && !is_complex(v.shape(0, i).dtype)) grad = real(grad);
     grads.push_back(grad);
   }
   return {Grad(std::move(grads))};
@@ -126,8 +126,8 @@ Grads cat_vjp(const Vjp& v) {
     }
     SymInt length =
         shape.sizes[static_cast<size_t>(normalize_dim(dim, static_cast<int64_t>(shape.sizes.size())))];
-    Tensor part = v.wants(0, i) ? slice(v.grad(), dim, position, position + length, 1) : Tensor();
-    if (part.defined() && part.is_complex() && !is_complex(shape.dtype)) part = real(part);
+    Tensor part = slice(v.grad(), dim, position, position + length, 1);
+    if (part.is_complex() && !is_complex(shape.dtype)) part = real(part);
     grads.push_back(part);
     position = position + length;
   }
@@ -155,8 +155,16 @@ Batched cat_batch(const Batch& call) {
 Batched stack_batch(const Batch& call) {
   ValueList parts;
   const auto& dims = call.batch_dims(0);
-  for (size_t i = 0; i < dims.size(); ++i)
-    parts.push_back(with_batch_first(call.args()[0].elements()[i].to_tensor(), dims[i], call.batch_size()));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const Tensor part = call.args()[0].elements()[i].to_tensor();
+    if (dims[i] >= 0) {
+      parts.push_back(movedim(part, dims[i], 0));
+      continue;
+    }
+    SymInts sizes{call.batch_size()};
+    for (const SymInt& size : part.sizes()) sizes.push_back(size);
+    parts.push_back(expand(unsqueeze(part, 0), sizes));
+  }
   int64_t rank = parts[0].to_tensor().dim();
   return {weft::call(call.op(),
                      std::vector<Value>{Value::list(parts), normalize_dim(call.arg<int64_t>(1), rank) + 1}),

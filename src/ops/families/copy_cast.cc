@@ -228,7 +228,9 @@ WEFT_OPERATOR(to_copy) = {
             .rule =
                 [](const Vjp& v) {
                   const TensorShape& shape = v.shape(0);
-                  return Grads{to(v.grad(), shape.dtype, std::nullopt, shape.device)};
+                  if (v.grad().dtype() == shape.dtype && v.grad().device() == shape.device)
+                    return Grads{v.grad()};
+                  return Grads{_to_copy(v.grad(), shape.dtype, Layout::kStrided, shape.device)};
                 }},
     .batch = unary_batch,
     .samples =
@@ -253,7 +255,9 @@ WEFT_OPERATOR(copy) = {
     .vjp = {.saves = sizes(0, 1),
             .rule =
                 [](const Vjp& v) {
-                  Tensor self = v.wants(0) ? zeros_like(v.grad()) : Tensor();
+                  Tensor self = v.wants(0) ? zeros_like(v.grad(), std::nullopt, std::nullopt, std::nullopt,
+                                                        std::nullopt, MemoryFormat::kContiguous)
+                                           : Tensor();
                   Tensor src =
                       v.wants(1) ? to(v.grad(), v.shape(1).dtype, std::nullopt, v.shape(1).device) : Tensor();
                   return Grads{self, src};
@@ -340,7 +344,11 @@ WEFT_OPERATOR(fill_tensor) = {
     .meta = function<&fill_tensor_meta>(),
     .kernel = lowered_exact<&fill_tensor_meta, &fill_tensor_lower>(),
     .lower = lowering<&fill_tensor_lower>(),
-    .vjp = {.rule = [](const Vjp& v) { return Grads{zeros_like(v.grad()), sum(v.grad())}; }},
+    .vjp = {.rule =
+                [](const Vjp& v) {
+                  Tensor self = v.wants(0) ? zeros_like(v.grad()) : Tensor();
+                  return Grads{self, v.wants(1) ? sum(v.grad()) : Tensor()};
+                }},
     .batch = loop_batch,
     .decompose = function<&fill_tensor_parts>(),
     .samples = [] { return Samples{{"plain", {f64({2, 3}), f64({})}}}; },

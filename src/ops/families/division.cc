@@ -63,17 +63,17 @@ PointwiseCall div_mode_lower(const Tensor& self, const Other& other, Mode mode) 
 }
 
 // A rounded quotient is flat almost everywhere.
+Tensor flat(const Tensor& grad) { return zeros_like(grad, grad.dtype(), Layout::kStrided, grad.device()); }
 Grads div_mode_vjp(const Vjp& v) {
   const Tensor& grad = v.grad();
-  if (!v.arg(2).is_none())
-    return {v.wants(0) ? zeros_like(grad) : Tensor(), v.wants(1) ? zeros_like(grad) : Tensor()};
-  Tensor self = v.input(0), other = v.input(1);
-  Tensor to_self = v.wants(0) ? grad / conj_of(other) : Tensor();
-  Tensor to_other = v.wants(1) ? -grad * conj_of(self / other / other) : Tensor();
+  const bool is_rounded = !v.arg(2).is_none();
+  Tensor self = v.input(0), other = v.input(1), to_self, to_other;
+  if (v.wants(1)) to_other = is_rounded ? flat(grad) : -grad * conj_of(self / other / other);
+  if (v.wants(0)) to_self = is_rounded ? flat(grad) : grad / conj_of(other);
   return {to_self, to_other};
 }
 Grads div_scalar_mode_vjp(const Vjp& v) {
-  if (!v.arg(2).is_none()) return {zeros_like(v.grad())};
+  if (!v.arg(2).is_none()) return {flat(v.grad())};
   return {v.grad() / conj_of(v.arg<Scalar>(1))};
 }
 

@@ -112,7 +112,7 @@ Tensor value_selecting_backward_composite(const Tensor& grad, int64_t dim, const
                                           SymIntSpan sizes, bool keepdim) {
   bool lacks_dim = !keepdim && !sizes.empty();
   Tensor values = lacks_dim ? unsqueeze(grad, dim) : grad, at = lacks_dim ? unsqueeze(indices, dim) : indices;
-  return scatter(new_zeros(grad, sizes), dim, at, values);
+  return scatter(new_zeros(values, sizes), dim, at, values);
 }
 
 // --- topk ------------------------------------------------------------------------------------------------

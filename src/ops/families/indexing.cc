@@ -1,4 +1,5 @@
 // Indexing with tensors: x[i, :, mask] read and written.
+#include "dispatch/rule_calls.h"
 #include "ops/support/dense.h"
 #include "ops/support/family.h"
 #include "ops/support/index_offsets.h"
@@ -396,9 +397,10 @@ BatchedIndices indices_of(const Batch& call) {
 }
 // The number of the example, in the shape of indices that have the batch first.
 Tensor example_numbers(const SymInt& batch_size, int64_t rank) {
-  SymInts sizes(static_cast<size_t>(rank) + 1, 1);
-  sizes[0] = batch_size;
-  return view(arange(Scalar(batch_size)), sizes);
+  const dispatch::RuleCalls of_rule;
+  Tensor numbers = arange(Scalar(batch_size), kInt64, Layout::kStrided, kCpu);
+  for (int64_t d = 0; d < rank; ++d) numbers = unsqueeze(numbers, -1);
+  return numbers;
 }
 Tensors preceded_by(const Tensor& first, const Tensors& rest) {
   Tensors all{first};
@@ -484,7 +486,9 @@ WEFT_OPERATOR(index_tensor) = {
             .rule =
                 [](const Vjp& v) {
                   Tensors indices = v.inputs(1);
-                  Tensor zeros = new_zeros(v.grad(), v.sizes(0));
+                  const TensorShape& shape = v.shape(0);
+                  Tensor zeros =
+                      new_zeros(v.grad(), shape.sizes, shape.dtype, Layout::kStrided, shape.device);
                   return Grads{index_put(zeros, indices, v.grad(), true), Tensors(indices.size())};
                 }},
     .batch = index_batch,

@@ -168,6 +168,83 @@ Grads layer_norm_backward_vjp(const Vjp& v) {
   return {g_grad, g_input, Tensor(), Tensor(), g_weight, Tensor()};
 }
 
+// --- batching --------------------------------------------------------------------------------------------
+
+// The batch is one more dim in front of the rows, unless each example has parameters of its own.
+Batched layer_norm_batch(const Batch& call) {
+  const Tensor input = batch_first(call.tensor(0), call.batch_dim(0));
+  auto shape = boxing::Unboxed<SymIntSpan>(call.args()[1]);
+  const int64_t moments_dim = call.batch_dim(0) < 0 ? -1 : 0;
+  auto optional = [&](int argument) {
+    return call.args()[static_cast<size_t>(argument)].is_none() ? Tensor() : call.tensor(argument);
+  };
+  const Tensor weight = optional(2), bias = optional(3);
+  const double eps = call.arg<double>(4);
+  if (call.batch_dim(2) < 0 && call.batch_dim(3) < 0) {
+    auto [out, mean, rstd] = native_layer_norm(input, shape.get(), weight, bias, eps);
+    return {Value::tuple({out, mean, rstd}), {0, moments_dim, moments_dim}};
+  }
+  auto [out, mean, rstd] = native_layer_norm(input, shape.get(), Tensor(), Tensor(), eps);
+  static const Operator &times = operator_named("aten::mul.Tensor"),
+                        &plus = operator_named("aten::add.Tensor");
+  Batched scaled{out, {moments_dim}};
+  if (weight.defined())
+    scaled = call_pointwise(times, {scaled.result, weight}, {scaled.dims[0], call.batch_dim(2)});
+  if (scaled.dims[0] == 0 && moments_dim < 0 && call.batch_dim(2) < 0) scaled.dims[0] = -1;
+  if (bias.defined())
+    scaled = call_pointwise(plus, {scaled.result, bias, 1}, {scaled.dims[0], call.batch_dim(3), -1});
+  return {Value::tuple({scaled.result, mean, rstd}), {0, moments_dim, moments_dim}};
+}
+
+// Sums over the dims of the examples in front of those that are normalised.
+Batched summed_rows(const Tensor& tensor, bool batched, int64_t normalized) {
+  Ints rows;
+  for (int64_t d = batched ? 1 : 0; d < tensor.dim() - normalized; ++d) rows.push_back(d);
+  return {rows.empty() ? tensor : sum(tensor, rows), {batched ? 0 : -1}};
+}
+
+// Without parameters the rows of all examples are those of one call.
+Batched layer_norm_backward_batch(const Batch& call) {
+  auto shape = boxing::Unboxed<SymIntSpan>(call.args()[2]);
+  const auto normalized = static_cast<int64_t>(shape.get().size());
+  const bool has_weight = !call.args()[5].is_none(), has_bias = !call.args()[6].is_none();
+  const Mask mask = call.arg<Mask>(7);
+  static const Operator &minus = operator_named("aten::sub.Tensor"),
+                        &times = operator_named("aten::mul.Tensor");
+  auto of_two = [](const Operator& op, const Batched& a, const Batched& b) {
+    const bool batched = a.dims[0] >= 0 || b.dims[0] >= 0;
+    std::vector<Value> args{a.result, b.result};
+    if (op.schema().arguments.size() > 2) args.push_back(1);
+    Batched result = call_pointwise(op, args, {a.dims[0], b.dims[0], -1});
+    if (!batched) result.dims[0] = -1;
+    return result;
+  };
+  auto argument = [&](int i) { return Batched{call.args()[static_cast<size_t>(i)], {call.batch_dim(i)}}; };
+  const Batched none{Tensor(), {-1}}, grad = argument(0), input = argument(1);
+  auto front = [](const Batched& t) { return batch_first(t.result.to_tensor(), t.dims[0]); };
+  Batched to_bias = none, to_weight = none, to_input = none;
+  if (mask[2] && has_bias) to_bias = summed_rows(front(grad), grad.dims[0] >= 0, normalized);
+  if (mask[1] && has_weight) {
+    const Batched normal = of_two(times, of_two(minus, input, argument(3)), argument(4));
+    const Batched share = of_two(times, normal, grad);
+    to_weight = summed_rows(front(share), share.dims[0] >= 0, normalized);
+  }
+  if (mask[0]) {
+    const Batched scaled = has_weight ? of_two(times, grad, argument(5)) : grad;
+    auto whole = [&](const Batched& t) {
+      return contiguous(with_batch_first(t.result.to_tensor(), t.dims[0], call.batch_size()));
+    };
+    const Tensor g = whole(scaled), x = whole(input), mean = whole(argument(3)), rstd = whole(argument(4));
+    to_input = {std::get<0>(native_layer_norm_backward(g, x, shape.get(), mean, rstd, Tensor(), Tensor(),
+                                                       Mask{true, false, false})),
+                {0}};
+  }
+  std::vector<int64_t> dims;
+  for (const Batched* part : {&to_input, &to_weight, &to_bias})
+    if (part->result.to_tensor().defined()) dims.push_back(part->dims[0]);
+  return {Value::tuple({to_input.result, to_weight.result, to_bias.result}), dims};
+}
+
 Samples layer_samples() {
   return {{"affine", {f64({3, 4}), ints({4}), f64({4}), f64({4}), 1e-5}},
           {"plain", {f64({2, 3, 4}), ints({3, 4}), Value(), Value(), 1e-5}},
@@ -198,7 +275,7 @@ WEFT_OPERATOR(native_layer_norm) = {
                   return Grads{input, dw, db};
                 },
             .differentiable_results = 1},
-    .batch = loop_batch,
+    .batch = layer_norm_batch,
     .samples = layer_samples,
 };
 
@@ -213,7 +290,7 @@ WEFT_OPERATOR(native_layer_norm_backward) = {
     .meta = function<&layer_norm_backward_meta>(),
     .kernel = structured_exact<&layer_norm_backward_meta, &layer_norm_backward_into>(),
     .vjp = {.saves = inputs(0, 1, 3, 4, 5), .rule = layer_norm_backward_vjp},
-    .batch = loop_batch,
+    .batch = layer_norm_backward_batch,
     .decompose = function<&native_layer_norm_backward_parts>(),
     .samples =
         [] {

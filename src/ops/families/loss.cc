@@ -1,5 +1,6 @@
 // Losses.
 #include "base/ceil_div.h"
+#include "dispatch/rule_calls.h"
 #include "ops/decompositions/decompositions.h"
 #include "ops/support/checks.h"
 #include "ops/support/dense.h"
@@ -373,6 +374,49 @@ Grads nll_backward_vjp(const Vjp& v) {
   return {to_grad, zeros_like(v.grad()), Tensor(), Tensor(), Tensor()};
 }
 
+// The elementwise loss of rows that have all elements of an example, then reduced.
+Batched mse_batch(const Batch& call) {
+  const Tensor self = batch_first(call.tensor(0), call.batch_dim(0)),
+               target = batch_first(call.tensor(1), call.batch_dim(1));
+  const bool self_batched = call.batch_dim(0) >= 0, target_batched = call.batch_dim(1) >= 0;
+  const SymIntSpan own = self.sizes().subspan(self_batched ? 1 : 0),
+                   its = target.sizes().subspan(target_batched ? 1 : 0);
+  if (!same_sizes(own, its)) return loop_batch(call);
+  auto rows = [](const Tensor& t, bool batched) {
+    if (!batched) return flatten(t);
+    return t.dim() > 1 ? flatten(t, 1) : t;
+  };
+  const Tensor self_rows = rows(self, self_batched), target_rows = rows(target, target_batched);
+  const Tensor losses = mse_loss(self_rows, target_rows, Reduction::kNone);
+  if (losses.dim() == 1) return {losses, {0}};
+  switch (call.arg<int64_t>(2)) {
+    case kMean:
+      return {mean(losses, -1), {0}};
+    case kSum:
+      return {sum(losses, -1), {0}};
+    default:
+      return {reshape(losses, self_batched ? self.sizes() : target.sizes()), {0}};
+  }
+}
+// 2 (self - target) grad, over the number of elements of an example for their mean.
+Batched mse_backward_batch(const Batch& call) {
+  const Tensor grad = call.tensor(0), self = batch_first(call.tensor(1), call.batch_dim(1)),
+               target = batch_first(call.tensor(2), call.batch_dim(2));
+  const bool self_batched = call.batch_dim(1) >= 0, target_batched = call.batch_dim(2) >= 0;
+  const SymIntSpan own = self.sizes().subspan(self_batched ? 1 : 0),
+                   its = target.sizes().subspan(target_batched ? 1 : 0);
+  if (!same_sizes(own, its)) return loop_batch(call);
+  SymInt count = 1;
+  for (const SymInt& size : own) count = count * size;
+  const Scalar norm = call.arg<int64_t>(3) == kMean ? Scalar(true_div(SymInt(2), count)) : Scalar(2);
+  // As a program in Python, which PyTorch's is.
+  const dispatch::RuleCalls as_program(false);
+  const Tensor slope = (self - target) * norm;
+  const int64_t slope_dim = self_batched || target_batched ? 0 : -1;
+  static const Operator& times = operator_named("aten::mul.Tensor");
+  return call_pointwise(times, {slope, grad}, {slope_dim, call.batch_dim(0)});
+}
+
 }  // namespace
 
 WEFT_OPERATOR(mse_loss) = {
@@ -385,10 +429,13 @@ WEFT_OPERATOR(mse_loss) = {
             .rule =
                 [](const Vjp& v) {
                   Tensor self = v.input(0), target = v.input(1);
-                  Tensor grad = mse_loss_backward(v.grad(), self, target, v.arg<int64_t>(2));
-                  return Grads{v.wants(0) ? grad : Tensor(), v.wants(1) ? -grad : Tensor()};
+                  const int64_t reduction = v.arg<int64_t>(2);
+                  Tensor to_self, to_target;
+                  if (v.wants(0)) to_self = mse_loss_backward(v.grad(), self, target, reduction);
+                  if (v.wants(1)) to_target = mse_loss_backward(v.grad(), target, self, reduction);
+                  return Grads{to_self, to_target};
                 }},
-    .batch = loop_batch,
+    .batch = mse_batch,
     .decompose = function<&mse_loss_parts>(),
     .samples =
         [] {
@@ -415,7 +462,7 @@ WEFT_OPERATOR(mse_loss_backward) = {
                   Tensor to_self = v.grad() * grad * norm;
                   return Grads{v.grad() * difference * norm, to_self, -to_self};
                 }},
-    .batch = loop_batch,
+    .batch = mse_backward_batch,
     .decompose = function<&mse_loss_backward_parts>(),
     .samples =
         [] {

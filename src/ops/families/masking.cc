@@ -240,7 +240,7 @@ WEFT_OPERATOR(masked_fill_scalar) = {
     .lower = lowering<&masked_fill_lower<Scalar>>(),
     .vjp = {.saves = inputs(1),
             .rule = [](const Vjp& v) { return Grads{masked_fill(v.grad(), v.input(1), 0), Tensor()}; }},
-    .batch = pointwise_batch,
+    .batch = aligned_batch,
     .decompose = function<&masked_fill_scalar_parts>(),
     .samples =
         [] {

@@ -218,7 +218,7 @@ void mv_into(const Tensor& self, const Tensor& vec, const Tensor& out) {
 Grads mv_vjp(const Vjp& v) {
   Tensor to_self, to_vec;
   if (v.wants(0)) to_self = reshape(v.grad(), {v.grad().size(0), 1}) * conj_of(v.input(1));
-  if (v.wants(1)) to_vec = mv(conj_of(t(v.input(0))), v.grad());
+  if (v.wants(1)) to_vec = mv(t(conj_of(v.input(0))), v.grad());
   return {to_self, to_vec};
 }
 
@@ -241,8 +241,8 @@ void dot_into(const Tensor& self, const Tensor& tensor, const Tensor& out) {
            alias_with(out, SymInts{1, 1}, SymInts{1, 1}, out.storage_offset()));
 }
 Grads dot_vjp(const Vjp& v) {
-  return {v.wants(0) ? v.grad() * conj_of(v.input(1)) : Tensor(),
-          v.wants(1) ? v.grad() * conj_of(v.input(0)) : Tensor()};
+  Tensor to_self = v.wants(0) ? v.grad() * conj_of(v.input(1)) : Tensor();
+  return {to_self, v.wants(1) ? v.grad() * conj_of(v.input(0)) : Tensor()};
 }
 
 // --- matmul ----------------------------------------------------------------------------------------------
@@ -260,7 +260,8 @@ Tensor matmul_batched(const Tensor& self, const Tensor& other, SymIntSpan result
     sizes.push_back(matrix.size(-1));
     return reshape(expand(given, sizes), {total, matrix.size(-2), matrix.size(-1)});
   };
-  Tensor product = bmm(flat(self, self), flat(other, other));
+  const Tensor left = flat(self, self), right = flat(other, other);
+  Tensor product = bmm(left, right);
   return product.is_symbolic() ? view(product, result) : _unsafe_view(product, result);
 }
 Tensor matmul_composite(const Tensor& self, const Tensor& other) {
@@ -317,29 +318,26 @@ Tensor linear_composite(const Tensor& input, const Tensor& weight, const Tensor&
 // --- batching --------------------------------------------------------------------------------------------
 
 Batched mm_batch(const Batch& call) {
-  Tensor a = call.tensor(0), b = call.tensor(1);
-  if (call.batch_dim(1) < 0) {
-    // The batch becomes more rows of one GEMM.
-    Tensor left = batch_first(a, call.batch_dim(0));
-    Tensor product = mm(reshape(left, {left.size(0) * left.size(1), left.size(2)}), b);
-    return {reshape(product, {left.size(0), left.size(1), b.size(1)}), {0}};
-  }
-  return {bmm(with_batch_first(a, call.batch_dim(0), call.batch_size()),
-              with_batch_first(b, call.batch_dim(1), call.batch_size())),
-          {0}};
+  const Tensor left = batch_first(call.tensor(0), call.batch_dim(0)),
+               right = batch_first(call.tensor(1), call.batch_dim(1));
+  return {matmul(left, right), {0}};
 }
 Batched mv_batch(const Batch& call) {
-  Tensor matrix = batch_first(call.tensor(0), call.batch_dim(0)),
-         vector = batch_first(call.tensor(1), call.batch_dim(1));
-  if (call.batch_dim(1) < 0) return {matmul(matrix, vector), {0}};
-  return {squeeze(matmul(matrix, unsqueeze(vector, -1)), -1), {0}};
+  const Tensor vector = call.tensor(1);
+  if (call.batch_dim(1) < 0) return {matmul(batch_first(call.tensor(0), call.batch_dim(0)), vector), {0}};
+  // Without a batch of matrices the vectors are the columns of one.
+  if (call.batch_dim(0) < 0)
+    return {movedim(matmul(call.tensor(0), movedim(vector, call.batch_dim(1), 1)), 0, 1), {0}};
+  const Tensor matrices = movedim(call.tensor(0), call.batch_dim(0), 0),
+               columns = unsqueeze(batch_first(vector, call.batch_dim(1)), -1);
+  return {squeeze(matmul(matrices, columns), -1), {0}};
 }
 Batched dot_batch(const Batch& call) {
   Tensor a = batch_first(call.tensor(0), call.batch_dim(0)),
          b = batch_first(call.tensor(1), call.batch_dim(1));
-  if (call.batch_dim(0) < 0) return {matmul(b, a), {0}};
-  if (call.batch_dim(1) < 0) return {matmul(a, b), {0}};
-  return {squeeze(squeeze(matmul(unsqueeze(a, -2), unsqueeze(b, -1)), -1), -1), {0}};
+  if (call.batch_dim(0) < 0 || call.batch_dim(1) < 0) return {matmul(a, t(b)), {0}};
+  const Tensor columns = unsqueeze(b, -1), rows = unsqueeze(a, -2);
+  return {squeeze(squeeze(matmul(rows, columns), -1), -1), {0}};
 }
 // beta * self + alpha * matmul, with the batch of `self` in front of dims that broadcast to the matmul's.
 Batched scaled_sum(const Batch& call, const Tensor& product) {
@@ -356,12 +354,9 @@ Batched addmm_batch(const Batch& call) {
   return scaled_sum(call, product);
 }
 Batched bmm_batch(const Batch& call) {
-  Tensor a = with_batch_first(call.tensor(0), call.batch_dim(0), call.batch_size()),
-         b = with_batch_first(call.tensor(1), call.batch_dim(1), call.batch_size());
-  SymInt outer = a.size(0), inner = a.size(1);
-  Tensor product = bmm(reshape(a, {outer * inner, a.size(2), a.size(3)}),
-                       reshape(b, {outer * inner, b.size(2), b.size(3)}));
-  return {reshape(product, {outer, inner, product.size(1), product.size(2)}), {0}};
+  const Tensor left = batch_first(call.tensor(0), call.batch_dim(0)),
+               right = batch_first(call.tensor(1), call.batch_dim(1));
+  return {matmul(left, right), {0}};
 }
 
 Batched baddbmm_batch(const Batch& call) {
@@ -402,8 +397,9 @@ WEFT_OPERATOR(mm) = {
     .vjp = {.saves = each_for_the_other(0, 1),
             .rule =
                 [](const Vjp& v) {
+                  Tensor right = v.wants(1) ? gradient_of_right(v.grad(), v.input(0), v.shape(1)) : Tensor();
                   return Grads{v.wants(0) ? gradient_of_left(v.grad(), v.shape(0), v.input(1)) : Tensor(),
-                               v.wants(1) ? gradient_of_right(v.grad(), v.input(0), v.shape(1)) : Tensor()};
+                               right};
                 }},
     .batch = mm_batch,
     .samples =
@@ -431,11 +427,10 @@ WEFT_OPERATOR(addmm) = {
             .rule =
                 [](const Vjp& v) {
                   Scalar beta = v.arg<Scalar>(3), alpha = v.arg<Scalar>(4);
-                  return Grads{v.wants(0) ? scaled(v.grad(), beta) : Tensor(),
-                               v.wants(1) ? scaled(gradient_of_left(v.grad(), v.shape(1), v.input(2)), alpha)
-                                          : Tensor(),
-                               v.wants(2) ? scaled(gradient_of_right(v.grad(), v.input(1), v.shape(2)), alpha)
-                                          : Tensor()};
+                  Tensor left, right;
+                  if (v.wants(1)) left = scaled(gradient_of_left(v.grad(), v.shape(1), v.input(2)), alpha);
+                  if (v.wants(2)) right = scaled(gradient_of_right(v.grad(), v.input(1), v.shape(2)), alpha);
+                  return Grads{v.wants(0) ? scaled(v.grad(), beta) : Tensor(), left, right};
                 }},
     .batch = addmm_batch,
     .samples =
@@ -454,8 +449,9 @@ WEFT_OPERATOR(bmm) = {
     .vjp = {.saves = each_for_the_other(0, 1),
             .rule =
                 [](const Vjp& v) {
+                  Tensor right = v.wants(1) ? bmm(conj_of(transpose(v.input(0), 1, 2)), v.grad()) : Tensor();
                   return Grads{v.wants(0) ? bmm(v.grad(), conj_of(transpose(v.input(1), 1, 2))) : Tensor(),
-                               v.wants(1) ? bmm(conj_of(transpose(v.input(0), 1, 2)), v.grad()) : Tensor()};
+                               right};
                 }},
     .batch = bmm_batch,
     .samples =
@@ -482,11 +478,10 @@ WEFT_OPERATOR(baddbmm) = {
             .rule =
                 [](const Vjp& v) {
                   Scalar beta = v.arg<Scalar>(3), alpha = v.arg<Scalar>(4);
-                  return Grads{v.wants(0) ? scaled(v.grad(), beta) : Tensor(),
-                               v.wants(1) ? scaled(bmm(v.grad(), conj_of(transpose(v.input(2), 1, 2))), alpha)
-                                          : Tensor(),
-                               v.wants(2) ? scaled(bmm(conj_of(transpose(v.input(1), 1, 2)), v.grad()), alpha)
-                                          : Tensor()};
+                  Tensor left, right;
+                  if (v.wants(1)) left = scaled(bmm(v.grad(), conj_of(transpose(v.input(2), 1, 2))), alpha);
+                  if (v.wants(2)) right = scaled(bmm(conj_of(transpose(v.input(1), 1, 2)), v.grad()), alpha);
+                  return Grads{v.wants(0) ? scaled(v.grad(), beta) : Tensor(), left, right};
                 }},
     .batch = baddbmm_batch,
     .decompose = function<&baddbmm_parts>(),

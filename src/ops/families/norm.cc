@@ -107,16 +107,15 @@ Tensor norm_gradient(const Tensor& grad_, const Tensor& self_, double p, const T
   // A norm of a wider type has a derivative that the input's own type may not hold on the way.
   Tensor grad = grad_, norm = norm_,
          self = self_.to(self_.is_complex() ? complex_type(norm_.dtype()) : norm_.dtype());
-  if (!keepdim && self.dim() > 0) {
-    uint64_t mask = dim_mask(dims, self.dim());
-    for (int64_t d = 0; d < self.dim(); ++d)
-      if (mask >> d & 1) {
-        grad = unsqueeze(grad, d);
-        norm = unsqueeze(norm, d);
-      }
+  if (!keepdim) {
+    grad = unsqueeze_reduced(grad, self.dim(), dims);
+    norm = unsqueeze_reduced(norm, self.dim(), dims);
   }
   if (p == 1) return sgn(self) * grad;
-  if (p == 2) return grad * masked_fill(self / norm, norm == 0, 0);
+  if (p == 2) {
+    Tensor direction = self / norm;
+    return grad * masked_fill_(direction, norm == 0, 0);
+  }
   if (std::isinf(p)) {
     // Elements that reach the extreme share the gradient, and so do NaNs.
     Tensor size = abs(self), reached = logical_or(size == norm, isnan(size));
@@ -201,7 +200,7 @@ struct Rows {
 };
 Rows rows_of(const Batch& call) {
   Rows rows{batch_first(call.tensor(0), call.batch_dim(0)), {}};
-  if (rows.self.dim() == 1) rows.self = unsqueeze(rows.self, 1);
+  if (rows.self.dim() == 1) rows.self = unsqueeze(rows.self, -1);
   for (int64_t d = 1; d < rows.self.dim(); ++d) rows.dims.push_back(d);
   return rows;
 }

@@ -108,10 +108,13 @@ Grads extreme_vjp(const Vjp& v) {
   IntSpan dims = holder.get();
   bool keepdim = v.arg<bool>(2);
   Tensor self = v.input(0);
-  Tensor reached = self == restore_reduced(v.output(), self.sizes(), dims, keepdim);
-  Tensor share = reached.to(v.grad().dtype());
-  Tensor count = self.dim() == 0 ? share : sum(share, dims, true);
-  return {restore_reduced(v.grad(), self.sizes(), dims, keepdim) * share / count};
+  SymInts kept(self.sizes());
+  const uint64_t mask = dim_mask(dims, self.dim());
+  for (size_t d = 0; d < kept.size(); ++d)
+    if (mask >> d & 1) kept[d] = 1;
+  auto restored = [&](const Tensor& reduced) { return keepdim ? reduced : view(reduced, kept); };
+  Tensor reached = restored(v.output()) == self, grad = restored(v.grad());
+  return {grad / sum(reached, dims, true) * reached};
 }
 
 // Sums over the dims that broadcasting would have made of `size`.
@@ -209,7 +212,7 @@ Batched whole_batch(const Batch& call) {
   Ints dims;
   for (int64_t d = 1; d < self.dim(); ++d) dims.push_back(d);
   if (dims.empty()) {
-    self = unsqueeze(self, 1);
+    self = unsqueeze(self, -1);
     dims.push_back(1);
   }
   return {sum(self, dims, false, call.arg<MaybeType>(1)), {0}};
@@ -221,7 +224,7 @@ Ints all_but_first(const Tensor& self) {
 }
 Batched whole_mean_batch(const Batch& call) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
-  if (self.dim() == 1) self = unsqueeze(self, 1);
+  if (self.dim() == 1) self = unsqueeze(self, -1);
   return {mean(self, all_but_first(self), false, call.arg<MaybeType>(1)), {0}};
 }
 template <bool every>

@@ -115,8 +115,8 @@ SymInt count_of(SymIntSpan sizes, IntSpan dims) {
 // and NaN at the mean.
 Tensor variance_gradient(const Tensor& grad, const Tensor& self, const Reduced& over, double correction) {
   SymFloat degrees = sym_float(count_of(self.sizes(), over.dims)) - correction;
-  Tensor centered = self - mean(self, over.dims, true);
-  Tensor spread = restore_reduced(grad, self.sizes(), over.dims, over.keepdim);
+  Tensor spread = over.keepdim || self.dim() < 2 ? grad : unsqueeze_reduced(grad, self.dim(), over.dims);
+  Tensor centered = self - (over.whole && !over.keepdim ? mean(self) : mean(self, over.dims, true));
   if (over.whole && guard_or(degrees <= SymFloat(0.0), false)) {
     double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
     return spread * where(centered == 0, nan, infinity);
@@ -129,7 +129,8 @@ Tensor mean_gradient(const Tensor& grad, const Tensor& self, const Reduced& over
 }
 // A deviation of zero has no slope; PyTorch takes zero.
 Tensor root_gradient(const Tensor& grad, const Tensor& result) {
-  return masked_fill(grad / (result * 2), result == 0, 0);
+  Tensor slope = grad / (result * 2);
+  return masked_fill_(slope, result == 0, 0);
 }
 template <bool root, bool with_mean>
 Grads spread_vjp(const Vjp& v) {

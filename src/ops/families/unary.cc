@@ -206,9 +206,7 @@ WEFT_OPERATOR(erf) = {
     .lower = Unary<cpu::kErf, TypeRule::kFloat>::lower_rule(),
     .vjp = {.saves = inputs(0),
             .rule =
-                [](const Vjp& v) {
-                  return Grads{v.grad() * (1.1283791670955126 * exp(-(v.input(0) * v.input(0))))};
-                }},
+                [](const Vjp& v) { return Grads{1.1283791670955126 * exp(-pow(v.input(0), 2)) * v.grad()}; }},
     .batch = pointwise_batch,
     .samples = real_samples,
 };

@@ -209,11 +209,9 @@ Batched expand_batch(const Batch& call) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
   auto holder = boxing::Unboxed<SymIntSpan>(call.args()[1]);
   SymIntSpan size = holder.get();
-  if (self.dim() - 1 < static_cast<int64_t>(size.size())) {
-    SymInts padded(self.sizes());
-    while (padded.size() - 1 < size.size()) padded.insert(1, 1);
-    self = view(self, padded);
-  }
+  SymInts padded(self.sizes());
+  while (padded.size() - 1 < size.size()) padded.insert(1, 1);
+  self = view(self, padded);
   return {expand(self, with_batch(self.sizes()[0], size), call.arg<bool>(2)), {0}};
 }
 Batched permute_batch(const Batch& call) {
@@ -227,24 +225,42 @@ Batched transpose_batch(const Batch& call) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
   int64_t rank = self.dim() - 1, a = normalize_dim(call.arg<int64_t>(1), rank),
           b = normalize_dim(call.arg<int64_t>(2), rank);
-  if (rank == 0) return {alias(self), {0}};
+  if (rank == 0) return {call.tensor(0), {call.batch_dim(0)}};
   return {transpose(self, a + 1, b + 1), {0}};
 }
 Batched t_batch(const Batch& call) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
   require(self.dim() <= 3, "t() expects a tensor with <= 2 dimensions, but self is {}D", self.dim() - 1);
-  return {self.dim() == 3 ? transpose(self, 1, 2) : alias(self), {0}};
+  if (self.dim() == 1) return {call.tensor(0), {call.batch_dim(0)}};
+  return {transpose(self, 1, self.dim() - 1), {0}};
 }
 Batched squeeze_batch(const Batch& call) {
-  Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
-  Ints dims;
-  for (int64_t d = 1; d < self.dim(); ++d) dims.push_back(d);
-  return {squeeze(self, IntSpan(dims)), {0}};
+  const Tensor self = call.tensor(0);
+  SymInts sizes;
+  int64_t batch_dim = 0;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (d == call.batch_dim(0)) batch_dim = static_cast<int64_t>(sizes.size());
+    else if (guard_or(self.size(d) == 1, false)) continue;
+    sizes.push_back(self.size(d));
+  }
+  return {view(self, sizes), {batch_dim}};
+}
+Batched squeeze_in_front(const Batch& call, IntSpan dims) {
+  const Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
+  const int64_t rank = self.dim() - 1;
+  Ints shifted;
+  for (int64_t dim : dims) shifted.push_back(normalize_dim(dim, rank) + 1);
+  if (rank == 0) return {alias(self), {0}};
+  return {squeeze(self, IntSpan(shifted)), {0}};
 }
 // No dims in the list are no dims to squeeze.
 Batched squeeze_dims_batch(const Batch& call) {
   if (call.args()[1].elements().empty()) return {alias(call.tensor(0)), {call.batch_dim(0)}};
-  return dims_batch<1>(call);
+  return squeeze_in_front(call, boxing::Unboxed<IntSpan>(call.args()[1]).get());
+}
+Batched squeeze_dim_batch(const Batch& call) {
+  const int64_t dim = call.arg<int64_t>(1);
+  return squeeze_in_front(call, IntSpan(&dim, 1));
 }
 Batched unsqueeze_batch(const Batch& call) {
   Tensor self = batch_first(call.tensor(0), call.batch_dim(0));
@@ -418,7 +434,12 @@ WEFT_OPERATOR(expand) = {
     .traits = Traits::kCore | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&expand_kernel>(),
     .kernel = view_kernels<&expand_kernel>(),
-    .vjp = {.saves = sizes(0), .rule = [](const Vjp& v) { return Grads{sum_to_size(v.grad(), v.sizes(0))}; }},
+    .vjp = {.saves = sizes(0),
+            .rule =
+                [](const Vjp& v) {
+                  const bool is_same = same_sizes(v.grad().sizes(), v.sizes(0));
+                  return Grads{is_same ? v.grad() : sum_to_size(v.grad(), v.sizes(0))};
+                }},
     .batch = expand_batch,
     .inverse = function<&expand_inverse>(),
     .samples =
@@ -463,7 +484,7 @@ WEFT_OPERATOR(squeeze_dim) = {
                   return Grads{unsqueeze_to(v.grad(), v.sizes(0),
                                             uint64_t{1} << normalize_dim(v.arg<int64_t>(1), rank))};
                 }},
-    .batch = dim_batch<1>,
+    .batch = squeeze_dim_batch,
     .decompose = function<&squeeze_dim_parts>(),
     .inverse = function<&squeeze_dim_inverse>(),
     .samples = [] { return Samples{{"one", {f64({2, 1, 3}), 1}}, {"other", {f64({2, 1, 3}), 0}}}; },
@@ -498,11 +519,7 @@ WEFT_OPERATOR(unsqueeze) = {
     .traits = Traits::kCore | Traits::kView | Traits::kLinear | Traits::kReadsConjNeg,
     .meta = function<&unsqueeze_kernel>(),
     .kernel = view_kernels<&unsqueeze_kernel>(),
-    .vjp = {.rule =
-                [](const Vjp& v) {
-                  int64_t dim = v.arg<int64_t>(1);
-                  return Grads{squeeze(v.grad(), dim < 0 ? dim + v.grad().dim() : dim)};
-                }},
+    .vjp = {.rule = [](const Vjp& v) { return Grads{squeeze(v.grad(), v.arg<int64_t>(1))}; }},
     .batch = unsqueeze_batch,
     .inverse = function<&unsqueeze_inverse>(),
     .samples =

@@ -225,16 +225,15 @@ using DiagonalBackward = PartBackward<kDiagonalBackward, &diagonal_kernel, int64
 // The gradient of a list of parts: the parts joined again, zeros for parts without one.
 Tensor join_parts(const Vjp& v, SymIntSpan lengths, int64_t dim) {
   std::vector<Tensor> parts;
-  Tensor given;
-  for (size_t i = 0; i < lengths.size(); ++i)
-    if (v.grad(static_cast<int>(i)).defined()) given = v.grad(static_cast<int>(i));
+  const TensorShape& whole = v.shape(0);
+  const int64_t d = normalize_dim(dim, static_cast<int64_t>(whole.sizes.size()));
   for (size_t i = 0; i < lengths.size(); ++i) {
     const Tensor& part = v.grad(static_cast<int>(i));
-    SymInts sizes(v.sizes(0));
-    sizes[static_cast<size_t>(normalize_dim(dim, static_cast<int64_t>(sizes.size())))] = lengths[i];
-    parts.push_back(part.defined() ? part : new_zeros(given, sizes));
+    SymInts sizes(whole.sizes);
+    sizes[static_cast<size_t>(d)] = lengths[i];
+    parts.push_back(part.defined() ? part : zeros(sizes, whole.dtype, Layout::kStrided, whole.device));
   }
-  return cat(parts, dim);
+  return cat(parts, d);
 }
 
 // --- batching --------------------------------------------------------------------------------------------
@@ -508,13 +507,13 @@ WEFT_OPERATOR(unbind_int) = {
                   int64_t count = guard_int(v.sizes(0)[static_cast<size_t>(dim)]);
                   SymInts part(v.sizes(0));
                   part.erase(static_cast<size_t>(dim));
-                  Tensor given;
-                  for (int i = 0; i < count; ++i)
-                    if (v.grad(i).defined()) given = v.grad(i);
+                  const TensorShape& whole = v.shape(0);
+                  auto none = [&] {
+                    return expand(zeros({}, whole.dtype, Layout::kStrided, whole.device), part);
+                  };
                   std::vector<Tensor> parts;
-                  for (int i = 0; i < count; ++i)
-                    parts.push_back(v.grad(i).defined() ? v.grad(i) : new_zeros(given, part));
-                  return Grads{stack(parts, dim)};
+                  for (int i = 0; i < count; ++i) parts.push_back(v.grad(i).defined() ? v.grad(i) : none());
+                  return Grads{stack(parts, v.arg<int64_t>(1))};
                 }},
     .batch = unbind_batch,
     .decompose = function<&unbind_parts>(),

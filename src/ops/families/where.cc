@@ -51,8 +51,8 @@ WEFT_OPERATOR(where_self) = {
             .rule =
                 [](const Vjp& v) {
                   Tensor condition = v.input(0);
-                  return Grads{Tensor(), v.wants(1) ? masked(v.grad(), condition) : Tensor(),
-                               v.wants(2) ? where(condition, Scalar(0), v.grad()) : Tensor()};
+                  Tensor other = v.wants(2) ? where(condition, Scalar(0), v.grad()) : Tensor();
+                  return Grads{Tensor(), v.wants(1) ? masked(v.grad(), condition) : Tensor(), other};
                 }},
     .batch = pointwise_batch,
     .samples =

@@ -29,39 +29,33 @@ namespace {
 
 // Per-example tensors without dims are light in type promotion, which their batches are not. Where that makes
 // a difference, the two operands are cast to the type that they have in common for the user.
-void promote_as_seen(const Batch& call, std::vector<Value>& args) {
+void promote_as_seen(std::vector<Value>& args, const std::vector<int64_t>& dims) {
   std::vector<size_t> operands;
   for (size_t i = 0; i < args.size(); ++i)
     if (args[i].is_tensor() && args[i].tensor_ref().defined()) operands.push_back(i);
   if (operands.size() != 2) return;
   const Tensor a = args[operands[0]].to_tensor(), b = args[operands[1]].to_tensor();
-  if (a.dtype() == b.dtype()) return;
-  // A tensor that is not batched is seen as it is.
-  auto seen = [&](size_t operand) {
-    const Tensor& tensor = args[operand].tensor_ref();
-    int64_t dim = call.batch_dim(static_cast<int>(operand));
-    return dim >= 0 && tensor.dim() == 1 ? allocate_contiguous({}, tensor.dtype()) : tensor;
-  };
-  DType type = common_type(seen(operands[0]), seen(operands[1]));
+  auto is_light = [&](size_t operand) { return dims[operand] >= 0 && args[operand].tensor_ref().dim() == 1; };
+  if (is_light(operands[0]) == is_light(operands[1])) return;
+  const bool first = is_light(operands[0]);
+  // Of an empty batch there is no example.
+  const Tensor& light = first ? a : b;
+  const bool is_empty = guard_or(light.size(0) == 0, false);
+  const Tensor example = is_empty ? allocate_contiguous({}, light.dtype()) : select(light, 0, 0);
+  const DType type = common_type(example, first ? b : a);
   if (type == common_type(a, b)) return;
   for (size_t operand : operands)
     if (!(args[operand].tensor_ref().flags() & tensor_flag::kWrappedNumber))
       args[operand] = args[operand].tensor_ref().to(type);
 }
 
-}  // namespace
-
-Batched pointwise_batch(const Batch& call) {
-  std::vector<Value> args(call.args().begin(), call.args().end());
-  promote_as_seen(call, args);
+Batched call_aligned(const Operator& op, std::vector<Value> args, const std::vector<int64_t>& dims) {
   int64_t rank = 0;
   for (size_t i = 0; i < args.size(); ++i)
-    if (args[i].is_tensor())
-      rank = std::max(rank, logical_rank(args[i].tensor_ref(), call.batch_dim(static_cast<int>(i))));
+    if (args[i].is_tensor()) rank = std::max(rank, logical_rank(args[i].tensor_ref(), dims[i]));
   for (size_t i = 0; i < args.size(); ++i) {
-    int64_t dim = args[i].is_tensor() ? call.batch_dim(static_cast<int>(i)) : -1;
-    if (dim < 0) continue;
-    Tensor tensor = batch_first(args[i].tensor_ref(), dim);
+    if (!args[i].is_tensor() || dims[i] < 0) continue;
+    Tensor tensor = batch_first(args[i].tensor_ref(), dims[i]);
     // Missing dims go behind the batch dim, where broadcasting will not put them.
     if (tensor.dim() - 1 < rank) {
       SymInts padded(tensor.sizes());
@@ -70,7 +64,29 @@ Batched pointwise_batch(const Batch& call) {
     }
     args[i] = tensor;
   }
-  return {weft::call(call.op(), args), {0}};
+  return {weft::call(op, args), {0}};
+}
+
+std::vector<int64_t> dims_of(const Batch& call) {
+  std::vector<int64_t> dims;
+  for (size_t i = 0; i < call.args().size(); ++i) dims.push_back(call.batch_dim(static_cast<int>(i)));
+  return dims;
+}
+
+}  // namespace
+
+Batched call_pointwise(const Operator& op, std::vector<Value> args, const std::vector<int64_t>& dims) {
+  // A write never changes a type.
+  if (op.form() == OpForm::kFunctional) promote_as_seen(args, dims);
+  return call_aligned(op, std::move(args), dims);
+}
+
+Batched pointwise_batch(const Batch& call) {
+  return call_pointwise(call.op(), {call.args().begin(), call.args().end()}, dims_of(call));
+}
+
+Batched aligned_batch(const Batch& call) {
+  return call_aligned(call.op(), {call.args().begin(), call.args().end()}, dims_of(call));
 }
 
 namespace {
@@ -95,7 +111,7 @@ Batched call_with_dim_shifted(const Batch& call, int dim_argument) {
   auto at = static_cast<size_t>(dim_argument);
   int64_t dim = normalize_dim(args[at].to_int(), rank);
   bool was_scalar = rank == 0;
-  if (was_scalar) self = unsqueeze(self, 1);
+  if (was_scalar) self = unsqueeze(self, -1);
   args[0] = self;
   args[at] = dim + 1;
   Batched batched = in_front(weft::call(call.op(), args));
@@ -116,7 +132,7 @@ Batched call_with_dims_shifted(const Batch& call, int dims_argument) {
     for (const Value& dim : args[at].elements()) dims.push_back(normalize_dim(dim.to_int(), rank) + 1);
   else dims.push_back(normalize_dim(args[at].to_int(), rank) + 1);
   if (rank == 0) {
-    self = unsqueeze(self, 1);
+    self = unsqueeze(self, -1);
     dims = {1};
   }
   args[0] = self;

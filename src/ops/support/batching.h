@@ -14,8 +14,13 @@ Tensor with_batch_first(const Tensor& tensor, int64_t dim, const SymInt& batch_s
 // The rank that the user sees.
 int64_t logical_rank(const Tensor& tensor, int64_t batch_dim);
 
-// Pointwise operators: batch dims to the front, ranks made equal behind them, then the operator itself.
+// Pointwise operators: batch dims to the front, ranks made equal behind them, then the operator itself. Two
+// operands are cast to the type that they have in common for the user.
 Batched pointwise_batch(const Batch& call);
+// A call that a rule makes: arguments without wrappers, and the batch dim of each, -1 for none.
+Batched call_pointwise(const Operator& op, std::vector<Value> args, const std::vector<int64_t>& dims);
+// The same for operands of which each keeps its type: a mask beside what it chooses from.
+Batched aligned_batch(const Batch& call);
 // Operators of one tensor and a `dim` argument at `dim_argument`: the dim is counted behind the batch dim.
 Batched call_with_dim_shifted(const Batch& call, int dim_argument);
 template <int dim_argument = 1>

@@ -18,15 +18,24 @@ Tensor times_conj(const Tensor& grad, const Tensor& factor) { return grad * conj
 
 Tensor maybe_mul(const Tensor& grad, const Tensor& factor) { return grad.defined() ? grad * factor : grad; }
 
+Tensor unsqueeze_reduced(const Tensor& reduced, int64_t rank, IntSpan dims) {
+  // No dims are all of them, of which broadcasting makes nothing new.
+  if (rank == 0 || dims.empty()) return reduced;
+  if (dims.size() == 1) return unsqueeze(reduced, dims[0]);
+  const uint64_t mask = dim_mask(dims, rank);
+  Tensor restored = reduced;
+  for (int64_t d = 0; d < rank; ++d)
+    if (mask >> d & 1) restored = unsqueeze(restored, d);
+  return restored;
+}
+
 Tensor restore_reduced(const Tensor& grad, SymIntSpan sizes, IntSpan dims, bool keepdim) {
   auto rank = static_cast<int64_t>(sizes.size());
-  Tensor restored = grad;
-  if (!keepdim && rank > 0) {
-    uint64_t mask = dim_mask(dims, rank);
-    for (int64_t d = 0; d < rank; ++d)
-      if (mask >> d & 1) restored = unsqueeze(restored, d);
-  }
-  return expand(restored, sizes);
+  return expand(keepdim ? grad : unsqueeze_reduced(grad, rank, dims), sizes);
+}
+
+Tensor zero_beside(const Tensor& grad) {
+  return scalar_tensor(0.0, grad.dtype(), Layout::kStrided, grad.device());
 }
 
 Tensor masked(const Tensor& grad, const Tensor& condition) { return where(condition, grad, Scalar(0)); }

@@ -15,12 +15,16 @@ Tensor times_conj(const Tensor& grad, const Tensor& factor);
 // Undefined stays undefined: a missing gradient is zero.
 Tensor maybe_mul(const Tensor& grad, const Tensor& factor);
 
+// What a reduction without `keepdim` gave, with its dims back as dims of one element.
+Tensor unsqueeze_reduced(const Tensor& reduced, int64_t rank, IntSpan dims);
 // A broadcastable gradient back to the dims of a reduction that did not keep them.
 Tensor restore_reduced(const Tensor& grad, SymIntSpan sizes, IntSpan dims, bool keepdim);
 
 // 16-bit floats as f32, for formulas of many steps; others as they are.
 Tensor widened(const Tensor& tensor);
 
+// A 0-dim zero of the type and device of `grad`.
+Tensor zero_beside(const Tensor& grad);
 // The gradient only where `condition` holds.
 Tensor masked(const Tensor& grad, const Tensor& condition);
 
