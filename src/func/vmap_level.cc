@@ -154,7 +154,8 @@ Value VmapLevel::handle_inplace(const Operator& op, Args args) {
     // A write never changes the category of a type: what the form itself does with each example decides.
     loop_batch(UnwrappedCall(op, args, *this));
   } else {
-    Tensor result = movedim(batched.result.to_tensor(), batched.dims[0], box->batch_dim);
+    Tensor result = batched.result.to_tensor();
+    if (batched.dims[0] != box->batch_dim) result = movedim(result, batched.dims[0], box->batch_dim);
     if (is_view) box->value = result;
     else copy_(box->value, result);
   }

@@ -382,7 +382,7 @@ WEFT_OPERATOR(logical_and) = {
     .meta = Binary<cpu::kLogicalAnd, TypeRule::kBool>::meta_function(),
     .kernel = Binary<cpu::kLogicalAnd, TypeRule::kBool>::kernels(),
     .lower = Binary<cpu::kLogicalAnd, TypeRule::kBool>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = integer_pair_samples,
 };
 
@@ -394,7 +394,7 @@ WEFT_OPERATOR(logical_or) = {
     .meta = Binary<cpu::kLogicalOr, TypeRule::kBool>::meta_function(),
     .kernel = Binary<cpu::kLogicalOr, TypeRule::kBool>::kernels(),
     .lower = Binary<cpu::kLogicalOr, TypeRule::kBool>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = integer_pair_samples,
 };
 

@@ -22,7 +22,7 @@ WEFT_OPERATOR(eq_tensor) = {
     .meta = Binary<cpu::kEq>::meta_function(),
     .kernel = Binary<cpu::kEq>::kernels(),
     .lower = Binary<cpu::kEq>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = tensor_samples,
 };
 
@@ -34,7 +34,7 @@ WEFT_OPERATOR(eq_scalar) = {
     .meta = BinaryScalar<cpu::kEq>::meta_function(),
     .kernel = BinaryScalar<cpu::kEq>::kernels(),
     .lower = BinaryScalar<cpu::kEq>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = scalar_samples,
 };
 
@@ -46,7 +46,7 @@ WEFT_OPERATOR(ne_tensor) = {
     .meta = Binary<cpu::kNe>::meta_function(),
     .kernel = Binary<cpu::kNe>::kernels(),
     .lower = Binary<cpu::kNe>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = tensor_samples,
 };
 
@@ -58,7 +58,7 @@ WEFT_OPERATOR(ne_scalar) = {
     .meta = BinaryScalar<cpu::kNe>::meta_function(),
     .kernel = BinaryScalar<cpu::kNe>::kernels(),
     .lower = BinaryScalar<cpu::kNe>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = scalar_samples,
 };
 
@@ -70,7 +70,7 @@ WEFT_OPERATOR(lt_tensor) = {
     .meta = Binary<cpu::kLt>::meta_function(),
     .kernel = Binary<cpu::kLt>::kernels(),
     .lower = Binary<cpu::kLt>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = tensor_samples,
 };
 
@@ -82,7 +82,7 @@ WEFT_OPERATOR(lt_scalar) = {
     .meta = BinaryScalar<cpu::kLt>::meta_function(),
     .kernel = BinaryScalar<cpu::kLt>::kernels(),
     .lower = BinaryScalar<cpu::kLt>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = scalar_samples,
 };
 
@@ -94,7 +94,7 @@ WEFT_OPERATOR(le_tensor) = {
     .meta = Binary<cpu::kLe>::meta_function(),
     .kernel = Binary<cpu::kLe>::kernels(),
     .lower = Binary<cpu::kLe>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = tensor_samples,
 };
 
@@ -106,7 +106,7 @@ WEFT_OPERATOR(le_scalar) = {
     .meta = BinaryScalar<cpu::kLe>::meta_function(),
     .kernel = BinaryScalar<cpu::kLe>::kernels(),
     .lower = BinaryScalar<cpu::kLe>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = scalar_samples,
 };
 
@@ -118,7 +118,7 @@ WEFT_OPERATOR(gt_tensor) = {
     .meta = Binary<cpu::kGt>::meta_function(),
     .kernel = Binary<cpu::kGt>::kernels(),
     .lower = Binary<cpu::kGt>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = tensor_samples,
 };
 
@@ -130,7 +130,7 @@ WEFT_OPERATOR(gt_scalar) = {
     .meta = BinaryScalar<cpu::kGt>::meta_function(),
     .kernel = BinaryScalar<cpu::kGt>::kernels(),
     .lower = BinaryScalar<cpu::kGt>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = scalar_samples,
 };
 
@@ -142,7 +142,7 @@ WEFT_OPERATOR(ge_tensor) = {
     .meta = Binary<cpu::kGe>::meta_function(),
     .kernel = Binary<cpu::kGe>::kernels(),
     .lower = Binary<cpu::kGe>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = tensor_samples,
 };
 
@@ -154,7 +154,7 @@ WEFT_OPERATOR(ge_scalar) = {
     .meta = BinaryScalar<cpu::kGe>::meta_function(),
     .kernel = BinaryScalar<cpu::kGe>::kernels(),
     .lower = BinaryScalar<cpu::kGe>::lower_rule(),
-    .batch = pointwise_batch,
+    .batch = comparison_batch,
     .samples = scalar_samples,
 };
 

@@ -250,7 +250,8 @@ Grads dot_vjp(const Vjp& v) {
 SymInts leading(const Tensor& t) { return SymInts(t.sizes().begin(), t.sizes().end() - 2); }
 
 // Both broadcast to one batch, multiplied as a batch of matrices. What has no batch is broadcast as a whole.
-Tensor matmul_batched(const Tensor& self, const Tensor& other, SymIntSpan result) {
+// A vector that is a matrix of one row is expanded from what it is.
+Tensor matmul_batched(const Tensor& given_self, const Tensor& self, const Tensor& other, SymIntSpan result) {
   SymInts batch = broadcast_sizes(leading(self), leading(other));
   SymInt total = 1;
   for (const SymInt& size : batch) total = total * size;
@@ -260,9 +261,32 @@ Tensor matmul_batched(const Tensor& self, const Tensor& other, SymIntSpan result
     sizes.push_back(matrix.size(-1));
     return reshape(expand(given, sizes), {total, matrix.size(-2), matrix.size(-1)});
   };
-  const Tensor left = flat(self, self), right = flat(other, other);
+  const Tensor left = flat(given_self, self), right = flat(other, other);
   Tensor product = bmm(left, right);
   return product.is_symbolic() ? view(product, result) : _unsafe_view(product, result);
+}
+// One large GEMM: the leading dims of `self` are rows.
+Tensor matmul_rows(const Tensor& self, const Tensor& other) {
+  SymInts sizes(self.sizes());
+  SymInt rows = 1;
+  for (size_t d = 0; d + 1 < sizes.size(); ++d) rows = rows * sizes[d];
+  const Tensor matrix = reshape(self, {rows, self.size(-1)});
+  const bool is_matrix = other.dim() == 2;
+  const Tensor product = is_matrix ? mm(matrix, other) : mv(matrix, other);
+  sizes.pop_back();
+  if (is_matrix) sizes.push_back(other.size(1));
+  return _unsafe_view(product, sizes);
+}
+// Whether a matrix or vector times a batch of matrices is one GEMM of their transposes: where it wants a
+// gradient, which would be the sum over a batch of copies, and where the transposes are rows in memory.
+bool folds(const Tensor& self, const Tensor& matrices) {
+  const Tensor transposed = transpose(matrices, -2, -1);
+  if (self.requires_grad()) return true;
+  if (self.dim() == 2) return false;
+  for (int64_t d = 0; d + 2 < transposed.dim(); ++d)
+    if (!guard_or(transposed.stride(d) == transposed.stride(d + 1) * transposed.size(d + 1), false))
+      return false;
+  return true;
 }
 Tensor matmul_composite(const Tensor& self, const Tensor& other) {
   int64_t a = self.dim(), b = other.dim();
@@ -274,22 +298,18 @@ Tensor matmul_composite(const Tensor& self, const Tensor& other) {
     return squeeze_(product, 0);
   }
   if (a == 2 && b == 2) return mm(self, other);
-  if (a >= 3 && b <= 2) {
-    // One large GEMM: the leading dims are rows.
-    SymInts sizes(self.sizes());
-    SymInt rows = 1;
-    for (size_t d = 0; d + 1 < sizes.size(); ++d) rows = rows * sizes[d];
-    Tensor matrix = reshape(self, {rows, self.size(-1)});
-    Tensor product = b == 1 ? mv(matrix, other) : mm(matrix, other);
-    sizes.pop_back();
-    if (b == 2) sizes.push_back(other.size(1));
-    return _unsafe_view(product, sizes);
+  if (a >= 3 && b <= 2) return matmul_rows(self, other);
+  if (a <= 2 && b >= 3 && folds(self, other)) {
+    const Tensor matrices = transpose(other, -2, -1);
+    if (a == 1) return matmul_rows(matrices, self);
+    const Tensor product = matmul_rows(matrices, t(self));
+    return contiguous(transpose(product, -2, -1));
   }
   Tensor left = a == 1 ? unsqueeze(self, 0) : self, right = b == 1 ? unsqueeze(other, 1) : other;
   SymInts result = broadcast_sizes(leading(left), leading(right));
   if (a > 1) result.push_back(left.size(-2));
   if (b > 1) result.push_back(right.size(-1));
-  return matmul_batched(left, right, result);
+  return matmul_batched(a == 1 ? self : left, left, right, result);
 }
 
 Tensor linear_composite(const Tensor& input, const Tensor& weight, const Tensor& bias) {

@@ -22,7 +22,8 @@ Tensor view_kernel(const Tensor& self, SymIntSpan size) {
 Tensor reshape_composite(const Tensor& self, SymIntSpan shape) {
   SymInts target = infer_size(shape, self.numel());
   auto strides = view_strides(self.sizes(), self.strides(), target);
-  if (strides) return view(self, shape);  // as it was asked for: -1 holds for other sizes
+  // As it was asked for, where that holds for other sizes.
+  if (strides) return view(self, self.is_contiguous() ? SymIntSpan(shape) : SymIntSpan(target));
   return _unsafe_view(clone(self, MemoryFormat::kContiguous), target);
 }
 Tensor reshape_as_composite(const Tensor& self, const Tensor& other) { return reshape(self, other.sizes()); }
@@ -92,6 +93,7 @@ Tensor t_kernel(const Tensor& self) {
 }
 Tensor movedim_composite(const Tensor& self, int64_t source, int64_t destination) {
   int64_t from = normalize_dim(source, self.dim()), to = normalize_dim(destination, self.dim());
+  if (self.dim() == 0) return alias(self);
   Ints order;
   for (int64_t d = 0; d < self.dim(); ++d)
     if (d != from) order.push_back(d);

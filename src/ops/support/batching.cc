@@ -29,7 +29,7 @@ namespace {
 
 // Per-example tensors without dims are light in type promotion, which their batches are not. Where that makes
 // a difference, the two operands are cast to the type that they have in common for the user.
-void promote_as_seen(std::vector<Value>& args, const std::vector<int64_t>& dims) {
+void promote_as_seen(std::vector<Value>& args, const std::vector<int64_t>& dims, bool compares) {
   std::vector<size_t> operands;
   for (size_t i = 0; i < args.size(); ++i)
     if (args[i].is_tensor() && args[i].tensor_ref().defined()) operands.push_back(i);
@@ -37,11 +37,12 @@ void promote_as_seen(std::vector<Value>& args, const std::vector<int64_t>& dims)
   const Tensor a = args[operands[0]].to_tensor(), b = args[operands[1]].to_tensor();
   auto is_light = [&](size_t operand) { return dims[operand] >= 0 && args[operand].tensor_ref().dim() == 1; };
   if (is_light(operands[0]) == is_light(operands[1])) return;
+  if (compares && a.dtype() == b.dtype()) return;
   const bool first = is_light(operands[0]);
-  // Of an empty batch there is no example.
+  // Of an empty batch there is no example. Taking one is a call, as in PyTorch's graphs, but for comparisons.
   const Tensor& light = first ? a : b;
-  const bool is_empty = guard_or(light.size(0) == 0, false);
-  const Tensor example = is_empty ? allocate_contiguous({}, light.dtype()) : select(light, 0, 0);
+  const bool has_example = !compares && !guard_or(light.size(0) == 0, false);
+  const Tensor example = has_example ? select(light, 0, 0) : allocate_contiguous({}, light.dtype());
   const DType type = common_type(example, first ? b : a);
   if (type == common_type(a, b)) return;
   for (size_t operand : operands)
@@ -77,8 +78,15 @@ std::vector<int64_t> dims_of(const Batch& call) {
 
 Batched call_pointwise(const Operator& op, std::vector<Value> args, const std::vector<int64_t>& dims) {
   // A write never changes a type.
-  if (op.form() == OpForm::kFunctional) promote_as_seen(args, dims);
+  if (op.form() == OpForm::kFunctional) promote_as_seen(args, dims, false);
   return call_aligned(op, std::move(args), dims);
+}
+
+Batched comparison_batch(const Batch& call) {
+  std::vector<Value> args(call.args().begin(), call.args().end());
+  const std::vector<int64_t> dims = dims_of(call);
+  if (call.op().form() == OpForm::kFunctional) promote_as_seen(args, dims, true);
+  return call_aligned(call.op(), std::move(args), dims);
 }
 
 Batched pointwise_batch(const Batch& call) {
@@ -99,7 +107,7 @@ Batched in_front(const Value& result) {
 // Takes away the dim that a 0-dim argument was given for the call, where a result still has it.
 Value without_lent_dim(const Value& result) {
   return map_tensors(result,
-                     [](const Tensor& tensor) { return tensor.dim() > 1 ? squeeze(tensor, 1) : tensor; });
+                     [](const Tensor& tensor) { return tensor.dim() > 1 ? squeeze(tensor, -1) : tensor; });
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ int64_t logical_rank(const Tensor& tensor, int64_t batch_dim);
 Batched pointwise_batch(const Batch& call);
 // A call that a rule makes: arguments without wrappers, and the batch dim of each, -1 for none.
 Batched call_pointwise(const Operator& op, std::vector<Value> args, const std::vector<int64_t>& dims);
+// The same for results that are truth values.
+Batched comparison_batch(const Batch& call);
 // The same for operands of which each keeps its type: a mask beside what it chooses from.
 Batched aligned_batch(const Batch& call);
 // Operators of one tensor and a `dim` argument at `dim_argument`: the dim is counted behind the batch dim.
