@@ -1,5 +1,6 @@
 #include "autograd/view_history.h"
 
+#include "dispatch/rule_calls.h"
 #include "ops/view_replay.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
@@ -49,8 +50,14 @@ namespace {
 class CopySlices final : public GradNode {
  public:
   // The steps are kept without the base: the base's history is this node, which must not own itself.
-  CopySlices(const Tensor& base, const Ref<ViewStep>& view, Ref<GradNode> inner)
-      : steps_(without_base(view)), strides_(base.strides()), inner_(std::move(inner)) {
+  CopySlices(const Tensor& base, const Tensor& view, Ref<GradNode> inner)
+      : steps_(without_base(view.impl()->view)),
+        strides_(base.strides()),
+        view_sizes_(view.sizes()),
+        view_strides_(view.strides()),
+        offset_(view.storage_offset() - base.storage_offset()),
+        is_of_memory_(is_of_memory(base, view)),
+        inner_(std::move(inner)) {
     // Its saved result is a part of the base now, but has it for its history: a second derivative runs both.
     inner_->is_part = true;
     next = inner_->next;
@@ -58,22 +65,65 @@ class CopySlices final : public GradNode {
   }
   std::string name() const override { return "CopySlices"; }
 
-  // Nothing is written to: what goes into the base's gradient may be batched where that is not.
   std::vector<Tensor> apply(std::vector<Tensor> grads) override {
     require(static_cast<bool>(inner_),
             "Trying to backward through the graph a second time: the saved tensors of CopySlices are "
             "freed; pass retain_graph=true to the first backward");
     if (!grads[0].defined()) return std::vector<Tensor>(next.size());
-    Tensor base_grad = laid_out_for(steps_, grads[0], strides_), slice = replay_view(steps_, base_grad);
-    std::vector<Tensor> inner = inner_->apply({slice});
-    inner[0] = put_back_view(steps_, base_grad, inner[0].defined() ? inner[0] : zeros_like(slice));
+    const dispatch::RuleCalls of_rule;
+    if (!is_of_memory_) return apply_to_views(grads[0]);
+    const Tensor whole = new_empty_strided(grads[0], grads[0].sizes(), strides_);
+    whole.copy_(grads[0]);
+    const Tensor part = as_strided(whole, view_sizes_, view_strides_, offset_);
+    // What the call's node saves of it for a second derivative must not change with it.
+    std::vector<Tensor> inner = inner_->apply({clone(part, MemoryFormat::kContiguous)});
+    if (!next[0]) return inner;
+    if (!inner[0].defined()) inner[0] = zeros_like(part);
+    if (boxes_of(inner[0]) > boxes_of(part)) {
+      inner[0] = put_back_view(steps_, laid_out_for(steps_, grads[0], strides_), inner[0]);
+      return inner;
+    }
+    part.copy_(inner[0]);
+    inner[0] = whole;
     return inner;
   }
   void release_saved() override { inner_.reset(); }
 
  private:
+  // Whether the view is sizes and strides in the memory of its base, elements being what they are in it.
+  static bool is_of_memory(const Tensor& base, const Tensor& view) {
+    constexpr uint32_t kLazy = tensor_flag::kConjugate | tensor_flag::kNegative;
+    if (base.dtype() != view.dtype() || ((base.flags() | view.flags()) & kLazy)) return false;
+    if (!base.impl()->is_non_overlapping_and_dense()) return false;
+    // The offsets of an extension's views are those of its inner tensors.
+    for (const Tensor* inside = &base; inside && inside->defined();) {
+      if (inside->flags() & layer::kExtension) return false;
+      const Ref<TensorBox>& box = inside->impl()->box;
+      inside = box ? box->stands_for() : nullptr;
+    }
+    return true;
+  }
+  std::vector<Tensor> apply_to_views(const Tensor& grad) {
+    const Tensor whole = laid_out_for(steps_, grad, strides_), part = replay_view(steps_, whole);
+    std::vector<Tensor> inner = inner_->apply({part});
+    inner[0] = put_back_view(steps_, whole, inner[0].defined() ? inner[0] : zeros_like(part));
+    return inner;
+  }
+  // A value of more levels than the base's gradient (a batch of one) cannot be written into it.
+  static int boxes_of(const Tensor& tensor) {
+    int count = 0;
+    for (const Tensor* inside = &tensor; inside && inside->defined(); ++count) {
+      const Ref<TensorBox>& box = inside->impl()->box;
+      inside = box ? box->stands_for() : nullptr;
+    }
+    return count;
+  }
+
   Ref<ViewStep> steps_;
   SymInts strides_;  // of the base
+  SymInts view_sizes_, view_strides_;
+  SymInt offset_;  // of the view in the base
+  bool is_of_memory_;
   Ref<GradNode> inner_;
 };
 
@@ -109,7 +159,7 @@ void rebase_history(const Tensor& self, const Ref<GradNode>& node) {
   }
   node->results.push_back({self.dtype(), self.device(), SymInts(self.sizes())});
   const Tensor& base = step->base;
-  Ref<GradNode> slices(new CopySlices(base, step, node));
+  Ref<GradNode> slices(new CopySlices(base, self, node));
   const bool begins = !base.requires_grad();
   set_history(base, slices);
   if (begins) mark_views(base);

@@ -128,6 +128,22 @@ Batched as_strided_batch(const Batch& call) {
           {0}};
 }
 
+Batched as_strided_scatter_batch(const Batch& call) {
+  const Tensor self = with_batch_first(call.tensor(0), call.batch_dim(0), call.batch_size()),
+               src = with_batch_first(call.tensor(1), call.batch_dim(1), call.batch_size());
+  auto size = boxing::Unboxed<SymIntSpan>(call.args()[2]),
+       stride = boxing::Unboxed<SymIntSpan>(call.args()[3]);
+  // The examples lie one after the other.
+  const Tensor own = call.batch_dim(0) == 0 ? self : contiguous(self);
+  SymInts sizes{own.size(0)}, strides{own.stride(0)};
+  for (const SymInt& s : size.get()) sizes.push_back(s);
+  for (const SymInt& s : stride.get()) strides.push_back(s);
+  const Value& offset = call.args()[4];
+  return {as_strided_scatter(own, src, sizes, strides,
+                             offset.is_none() ? own.storage_offset() : offset.to_sym_int()),
+          {0}};
+}
+
 // More than any memory holds.
 constexpr int64_t kMostElements = int64_t{1} << 55;
 TensorSpec as_strided_backward_meta(const Tensor& grad, SymIntSpan input_size, SymIntSpan input_stride,
@@ -254,7 +270,6 @@ WEFT_OPERATOR(as_strided_scatter) = {
     .out =
         "aten::as_strided_scatter.out(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? "
         "storage_offset=None, *, Tensor(a!) out) -> Tensor(a!)",
-    .traits = Traits::kNotBatchable,
     .meta = function<&as_strided_scatter_meta>(),
     .kernel = plain<&as_strided_scatter_kernel, OutType::kExact>(),
     .vjp = {.saves = sizes(0),
@@ -268,6 +283,7 @@ WEFT_OPERATOR(as_strided_scatter) = {
                   return Grads{as_strided_scatter(grad, zero, size.get(), stride.get(), offset),
                                as_strided(grad, size.get(), stride.get(), offset)};
                 }},
+    .batch = as_strided_scatter_batch,
     .samples = [] { return Samples{{"diagonal", {f64({3, 3}), f64({3}), ints({3}), ints({4})}}}; },
 };
 

@@ -251,9 +251,8 @@ const Tensor& new_empty_out_composite(const Tensor&, SymIntSpan size, const Tens
 const Tensor& new_full_out_kernel(const Tensor&, SymIntSpan size, const Scalar& value, const Tensor& out) {
   return full_out_kernel(size, value, out);
 }
-const Tensor& new_empty_strided_out_composite(const Tensor&, SymIntSpan size, SymIntSpan stride,
-                                              const Tensor& out) {
-  return weft::empty_strided_out(out, size, stride);
+const Tensor& new_empty_strided_out_kernel(const Tensor&, SymIntSpan size, SymIntSpan, const Tensor& out) {
+  return resized(sized_as(size, out), out);
 }
 
 // --- from another tensor's type and device ---------------------------------------------------------------
@@ -282,10 +281,14 @@ struct NewConstant {
                                    pin);
   }
 };
-Tensor new_empty_strided_composite(const Tensor& self, SymIntSpan size, SymIntSpan stride, Type dtype,
-                                   std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
-  return empty_strided(size, stride, dtype.value_or(self.dtype()), layout, device.value_or(self.device()),
-                       pin);
+TensorSpec new_empty_strided_meta(const Tensor& self, SymIntSpan size, SymIntSpan stride, Type dtype,
+                                  std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  return empty_strided_meta(size, stride, dtype.value_or(self.dtype()), layout,
+                            device.value_or(self.device()), pin);
+}
+Tensor new_empty_strided_kernel(const Tensor& self, SymIntSpan size, SymIntSpan stride, Type dtype,
+                                std::optional<Layout> layout, std::optional<Device> device, Pin pin) {
+  return allocate(new_empty_strided_meta(self, size, stride, dtype, layout, device, pin));
 }
 
 // A factory that looks at one tensor gives the same for the whole batch, with the batch dim in front.
@@ -295,6 +298,20 @@ Batched like_batch(const Batch& call) {
   return {weft::call(call.op(), args), {0}};
 }
 
+// The sizes and strides are those of one example, and the examples lie one after the other.
+Batched new_strided_batch(const Batch& call) {
+  std::vector<Value> args(call.args().begin(), call.args().end());
+  auto size = boxing::Unboxed<SymIntSpan>(args[1]), stride = boxing::Unboxed<SymIntSpan>(args[2]);
+  SymInt example = 1;
+  for (size_t d = 0; d < size.get().size(); ++d) example = example + (size.get()[d] - 1) * stride.get()[d];
+  ValueList sizes = args[1].elements(), strides = args[2].elements();
+  sizes.insert(sizes.begin(), Value(call.batch_size()));
+  strides.insert(strides.begin(), Value(example));
+  args[0] = batch_first(call.tensor(0), call.batch_dim(0));
+  args[1] = Value::list(std::move(sizes));
+  args[2] = Value::list(std::move(strides));
+  return {weft::call(call.op(), args), {0}};
+}
 // The sizes are those of one example.
 Batched new_batch(const Batch& call) {
   std::vector<Value> args(call.args().begin(), call.args().end());
@@ -546,9 +563,11 @@ WEFT_OPERATOR(new_empty_strided) = {
     .out =
         "aten::new_empty_strided.out(Tensor self, SymInt[] size, SymInt[] stride, *, Tensor(a!) out) -> "
         "Tensor(a!)",
-    .traits = Traits::kUninitialized,
-    .composite = {.functional = function<&new_empty_strided_composite>(),
-                  .out = function<&new_empty_strided_out_composite>()},
+    .traits = Traits::kCore | Traits::kUninitialized | Traits::kNotDifferentiable,
+    .meta = function<&new_empty_strided_meta>(),
+    .kernel = {.functional = function<&new_empty_strided_kernel>(),
+               .out = function<&new_empty_strided_out_kernel>()},
+    .batch = new_strided_batch,
     .samples = [] { return Samples{{"plain", {f32({2}), Value::list({3, 2}), Value::list({1, 3})}}}; },
 };
 
