@@ -280,7 +280,8 @@ Tensor matmul_rows(const Tensor& self, const Tensor& other) {
 // Whether a matrix or vector times a batch of matrices is one GEMM of their transposes: where it wants a
 // gradient, which would be the sum over a batch of copies, and where the transposes are rows in memory.
 bool folds(const Tensor& self, const Tensor& matrices) {
-  const Tensor transposed = transpose(matrices, -2, -1);
+  // Of symbolic sizes PyTorch decides in Python, which looks at the matrices as they are.
+  const Tensor transposed = matrices.is_symbolic() ? matrices : transpose(matrices, -2, -1);
   if (self.requires_grad()) return true;
   if (self.dim() == 2) return false;
   for (int64_t d = 0; d + 2 < transposed.dim(); ++d)
@@ -295,7 +296,7 @@ Tensor matmul_composite(const Tensor& self, const Tensor& other) {
   if (a == 2 && b == 1) return mv(self, other);
   if (a == 1 && b == 2) {
     Tensor product = mm(unsqueeze(self, 0), other);
-    return squeeze_(product, 0);
+    return product.is_symbolic() ? squeeze(product, 0) : squeeze_(product, 0);
   }
   if (a == 2 && b == 2) return mm(self, other);
   if (a >= 3 && b <= 2) return matmul_rows(self, other);
