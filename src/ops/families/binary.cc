@@ -41,9 +41,9 @@ bool is_number(const Scalar& exponent, double value) {
 PointwiseCall pow_scalar_lower(const Tensor& self, const Scalar& exponent) {
   const DType type = common_type(self, exponent);
   if (is_number(exponent, 2)) return {cpu::kSquare, type, {0}};
+  if (is_number(exponent, 1)) return {cpu::kCopy, type, {0}};  // as the derivative of a square asks for
   if (is_complex(type)) {
     if (is_number(exponent, 0)) return filling_call(1, type);  // whatever the base is
-    if (is_number(exponent, 1)) return {cpu::kCopy, type, {0}};
     if (is_number(exponent, -1)) return {cpu::kReciprocal, type, {0}};
     if (is_number(exponent, 3)) return {cpu::kCube, type, {0}};
     if (is_number(exponent, -2)) return {cpu::kInverseSquare, type, {0}};
