@@ -347,41 +347,35 @@ Tensor batch_norm_composite(const Tensor& input, const Tensor& weight, const Ten
   return std::get<0>(native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
 }
 
-Grads batch_norm_vjp(const Vjp& v) {
-  refuse_gradients(v, "native_batch_norm", {{3, "running_mean"}, {4, "running_var"}});
-  auto maybe = [&](int i) { return v.has(i) ? v.input(i) : Tensor(); };
+// With the statistics that the backward pass is given; undefined where there are none.
+Grads with_statistics(const Vjp& v, const Tensor& mean, const Tensor& var, bool training, double eps) {
   Mask mask{v.wants(0), v.has(1) && v.wants(1), v.has(2) && v.wants(2)};
   auto [input, weight, bias] =
-      native_batch_norm_backward(v.grad(0), v.input(0), maybe(1), maybe(3), maybe(4), v.output(1),
-                                 v.output(2), v.arg<bool>(5), v.arg<double>(7), mask);
+      native_batch_norm_backward(v.grad(0), v.input(0), v.has(1) ? v.input(1) : Tensor(), mean, var,
+                                 v.output(1), v.output(2), training, eps, mask);
   return {input, weight, bias, Tensor(), Tensor()};
+}
+void refuse_gradients_of_statistics(const Vjp& v) {
+  refuse_gradients(v, "native_batch_norm", {{3, "running_mean"}, {4, "running_var"}});
+}
+Grads batch_norm_vjp(const Vjp& v) {
+  refuse_gradients_of_statistics(v);
+  auto maybe = [&](int i) { return v.has(i) ? v.input(i) : Tensor(); };
+  return with_statistics(v, maybe(3), maybe(4), v.arg<bool>(5), v.arg<double>(7));
 }
 // The statistics that the call gives are those that whoever wrote them back has now.
 Grads legit_functional_vjp(const Vjp& v) {
-  refuse_gradients(v, "_native_batch_norm_legit_functional", {{3, "running_mean"}, {4, "running_var"}});
-  auto maybe = [&](int i) { return v.has(i) ? v.input(i) : Tensor(); };
-  Mask mask{v.wants(0), v.has(1) && v.wants(1), v.has(2) && v.wants(2)};
-  auto [input, weight, bias] =
-      native_batch_norm_backward(v.grad(0), v.input(0), maybe(1), v.output(3), v.output(4), v.output(1),
-                                 v.output(2), v.arg<bool>(5), v.arg<double>(7), mask);
-  return {input, weight, bias, Tensor(), Tensor()};
+  refuse_gradients_of_statistics(v);
+  return with_statistics(v, v.output(3), v.output(4), v.arg<bool>(5), v.arg<double>(7));
 }
 Grads no_stats_vjp(const Vjp& v) {
-  auto maybe = [&](int i) { return v.has(i) ? v.input(i) : Tensor(); };
-  Mask mask{v.wants(0), v.has(1) && v.wants(1), v.has(2) && v.wants(2)};
-  auto [input, weight, bias] =
-      native_batch_norm_backward(v.grad(0), v.input(0), maybe(1), Tensor(), Tensor(), v.output(1),
-                                 v.output(2), v.arg<bool>(3), v.arg<double>(5), mask);
-  return {input, weight, bias};
+  Grads grads = with_statistics(v, Tensor(), Tensor(), v.arg<bool>(3), v.arg<double>(5));
+  grads.resize(3);
+  return grads;
 }
 Grads no_training_vjp(const Vjp& v) {
-  refuse_gradients(v, "native_batch_norm", {{3, "running_mean"}, {4, "running_var"}});
-  auto maybe = [&](int i) { return v.has(i) ? v.input(i) : Tensor(); };
-  Mask mask{v.wants(0), v.has(1) && v.wants(1), v.has(2) && v.wants(2)};
-  auto [input, weight, bias] =
-      native_batch_norm_backward(v.grad(0), v.input(0), maybe(1), v.input(3), v.input(4), v.output(1),
-                                 v.output(2), false, v.arg<double>(6), mask);
-  return {input, weight, bias, Tensor(), Tensor()};
+  refuse_gradients_of_statistics(v);
+  return with_statistics(v, v.input(3), v.input(4), false, v.arg<double>(6));
 }
 // Differentiates the formula itself: its parts are operators. In training the statistics are functions of the
 // input.
