@@ -48,7 +48,7 @@ void demonstrate(const std::string& model, const std::string& data) {
 
   double began = seconds();
   const ExportedProgram program = load_pt2(model);
-  std::printf("%s, which PyTorch exported, loaded in %.1f ms:\n\n", model.c_str(), 1e3 * (seconds() - began));
+  std::printf("%s, which PyTorch exported, loaded in %.1f ms:", model.c_str(), 1e3 * (seconds() - began));
   std::cout << program.graph_module().code() << "\n";
   began = seconds();
   const double before = percent_right(model, unseen, answers);
