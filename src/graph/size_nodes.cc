@@ -27,7 +27,16 @@ void SizeNodes::offer(const Tensor& tensor, Node& node) {
       sources_.try_emplace(number.expr(), Source{&node, quantity, static_cast<int64_t>(dim)});
   };
   SymIntSpan sizes = tensor.impl()->sizes(), strides = tensor.impl()->strides();
-  for (size_t d = 0; d < sizes.size(); ++d) note(sizes[d], Quantity::kSize, d);
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    note(sizes[d], Quantity::kSize, d);
+    if (!sizes[d].is_symbolic()) continue;
+    const sym::Expr* size = sizes[d].expr();
+    if (size->kind() == sym::Kind::kAdd && size->args().size() == 1 && size->arg(0)->is_symbol())
+      solved_.try_emplace(size->arg(0), Solved{{&node, Quantity::kSize, static_cast<int64_t>(d)},
+                                               size,
+                                               size->coefficients()[0],
+                                               size->value()});
+  }
   for (size_t d = 0; d < strides.size(); ++d) note(strides[d], Quantity::kStride, d);
   note(tensor.impl()->storage_offset(), Quantity::kOffset, 0);
 }
@@ -54,6 +63,19 @@ Node& SizeNodes::read(const Source& source) {
       break;
   }
   return *number;
+}
+
+Node& SizeNodes::solve(const Solved& equation) {
+  auto known = nodes_.find(equation.size);
+  if (known == nodes_.end()) {
+    Node& size = read(equation.source);
+    if (notes_ == Notes::kValues) size.meta().value = symbolic_value(equation.size);
+    known = nodes_.emplace(equation.size, &size).first;
+  }
+  Value symbol = value_of(*known->second);
+  if (equation.shift != 0) symbol = call("operator.sub", {symbol, equation.shift});
+  if (equation.scale != 1) symbol = call("operator.floordiv", {symbol, equation.scale});
+  return *node_in(symbol);
 }
 
 Value SizeNodes::value_for(const Value& number) {
@@ -238,6 +260,7 @@ Value SizeNodes::applied(std::string_view function, bool is_folded, const sym::E
 Node& SizeNodes::node_of_symbol(const sym::Expr* symbol) {
   auto source = sources_.find(symbol);
   if (source != sources_.end()) return read(source->second);
+  if (auto equation = solved_.find(symbol); equation != solved_.end()) return solve(equation->second);
   require(static_cast<bool>(unknown_),
           "the symbol {} is used, but no input or result of the capture tells its value",
           symbol->to_string());

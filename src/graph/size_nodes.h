@@ -25,7 +25,8 @@ class SizeNodes {
   bool has(const sym::Expr* expr) const { return nodes_.contains(expr); }
   // The value of this expression is what the node gives.
   void define(const sym::Expr* expr, Node& node) { nodes_[expr] = &node; }
-  // Sizes, strides and the offset of the tensor that are symbols met for the first time can be read off it.
+  // Sizes, strides and the offset of the tensor that are symbols met for the first time can be read off it; a
+  // symbol that is in no other place, off a size such as 4*s0 + 1.
   void offer(const Tensor& tensor, Node& node);
   void offer_size(const sym::Expr* expr, Node& tensor, int64_t dim) {
     sources_.try_emplace(expr, Source{&tensor, Quantity::kSize, dim});
@@ -36,6 +37,7 @@ class SizeNodes {
   void forget(const std::unordered_set<const Node*>& gone) {
     std::erase_if(nodes_, [&](const auto& entry) { return gone.contains(entry.second); });
     std::erase_if(sources_, [&](const auto& entry) { return gone.contains(entry.second.tensor); });
+    std::erase_if(solved_, [&](const auto& entry) { return gone.contains(entry.second.source.tensor); });
     std::erase_if(changes_, [&](const auto& entry) {
       return gone.contains(entry.first) || gone.contains(entry.second);
     });
@@ -52,7 +54,14 @@ class SizeNodes {
     Quantity quantity;
     int64_t dim;
   };
+  // A size that is scale * symbol + shift.
+  struct Solved {
+    Source source;
+    const sym::Expr* size;
+    int64_t scale, shift;
+  };
   Node& read(const Source& source);
+  Node& solve(const Solved& equation);
   Value node_for(const sym::Expr* expr);
   Node& make(const sym::Expr* expr);
   Node& node_of_symbol(const sym::Expr* symbol);
@@ -73,7 +82,8 @@ class SizeNodes {
   Notes notes_;
   std::unordered_map<const sym::Expr*, Node*> nodes_;
   std::unordered_map<const sym::Expr*, Source> sources_;
-  std::unordered_map<const Node*, Node*> changes_;  // the first of each
+  std::unordered_map<const sym::Expr*, Solved> solved_;  // for want of a source
+  std::unordered_map<const Node*, Node*> changes_;       // the first of each
   std::function<Node&(const sym::Expr*)> unknown_;
 };
 

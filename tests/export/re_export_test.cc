@@ -27,6 +27,26 @@ Net evaluated() {
 }
 ExportOptions any_batch() { return {.dynamic_shapes = {{"x", {{0, Dim("batch", {.min = 2, .max = 100})}}}}}; }
 
+// A size that is declared as 4*quarter + 1 tells the quarter, which no other size is.
+struct Quarters : nn::Module {
+  Tensor forward(const Tensor& x) {
+    const SymInt quarter = (x.sym_size(0) - 1) / 4;
+    return x + zeros({quarter, 3}).sum() + ones({quarter + 2}).sum();
+  }
+  WEFT_ARGS(x)
+};
+
+TEST(ReExport, SymbolsAreReadOffTheSizesThatTheyAreAPartOf) {
+  const auto size = 4 * Dim("quarter", {.min = 1, .max = 9}) + 1;
+  const ExportedProgram program =
+      export_program(Quarters(), {ones({13, 2})}, {.dynamic_shapes = {{"x", {{0, size}}}}});
+  for (const ExportedProgram& one :
+       {program, program.run_decompositions(), parse_pt2(pt2_bytes(program), "again")}) {
+    const Tensor x = randn({21, 2});
+    assert_close(one.module()(x), x + 7);
+  }
+}
+
 TEST(ReExport, IsAFixedPointOfSavingAndLoading) {
   const ValueList example = {randn({3, 4})};
   for (const bool training : {true, false}) {
