@@ -107,7 +107,8 @@ class Payloads {
       auto type = classes.find(name);
       if (const CustomClass* custom = type == classes.end() ? nullptr : find_custom_class(type->second)) {
         const zip::Entry& entry = archive_.at(folder_ + path);
-        objects_.emplace_back(name, custom->load(read_pickled_archive(zip::Archive(archive_.archive().file(entry)))));
+        objects_.emplace_back(
+            name, custom->load(read_pickled_archive(zip::Archive(archive_.archive().file(entry)))));
         continue;
       }
       if (payload.at("use_pickle").as_bool() || meta.is_null())
@@ -435,6 +436,7 @@ class ProgramReader {
     const size_t count = spec.children().size();
     if (value.is_dict()) {
       const Dict& dict = value.to_dict();
+      if (spec.kind() != TreeSpec::Kind::kDict) return flatten_fields(spec, dict, leaves);
       if (dict.size() != count) return false;
       for (size_t i = 0; i < count; ++i) {
         const Value* item = dict.find(spec.child_key(i).key);
@@ -446,6 +448,16 @@ class ProgramReader {
     for (size_t i = 0; i < count; ++i)
       if (!flatten(spec.children()[i], value.elements()[i], leaves)) return false;
     return true;
+  }
+
+  // Of a dataclass the pickle has all fields, in order; as a container it has those that are not None.
+  static bool flatten_fields(const TreeSpec& spec, const Dict& fields, ValueList& leaves) {
+    size_t i = 0;
+    for (const auto& [name, field] : fields) {
+      if (field.is_none()) continue;
+      if (i == spec.children().size() || !flatten(spec.children()[i++], field, leaves)) return false;
+    }
+    return i == spec.children().size();
   }
 
   const ArchiveReader& archive_;

@@ -28,9 +28,11 @@ Symbols::Symbols(const Json& ranges)
   }
 }
 
-// u0 and zuf0 are known at run time only, all others from the inputs.
+// u0 and zuf0 are known at run time only, all others from the inputs; zf0 and zuf0 are floats, whatever a
+// text says of them: PyTorch writes no assumption, or none but the name.
 const sym::Expr* Symbols::symbol_named(const std::string& name, bool is_integer) {
   if (const sym::Symbol* known = env_->find_symbol(name)) return known->expr;
+  is_integer = is_integer && !name.starts_with("zf") && !name.starts_with("zuf");
   const bool is_unbacked = name.starts_with("u") || name.starts_with("zuf");
   sym::Symbol symbol;
   symbol.name = name;

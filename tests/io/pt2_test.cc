@@ -7,6 +7,8 @@
 #include <random>
 
 #include "base/json.h"
+#include "io/pickled_archive.h"
+#include "io/pt2_symbols.h"
 #include "io/zip.h"
 #include "support/archives.h"
 #include "support/expect_error.h"
@@ -132,6 +134,37 @@ TEST(Pt2, ContainersOfOtherClassesAreTuples) {
             TreeSpec::Kind::kTuple);
   EXPECT_THAT(parse_pt2(pt2_bytes(program)).call().arguments.to_json(),
               HasSubstr(R"("type":"mine.Cache","context":"{\"layers\": 2}")"));
+}
+
+// torch.export.register_dataclass: what is None is no part of the tree, but a field of the pickled object.
+TEST(Pt2, ExamplesOfDataclassesAreTheirFieldsThatAreNotNone) {
+  const std::string bytes =
+      archive_with("nested_structures", "sample_inputs/model.pt", [](const std::string& was) {
+        const Value example = read_pickled_archive(zip::Archive(FileBytes::copy_of(was, "x")));
+        ValueList args = example.elements()[0].elements();
+        Dict fields;
+        fields.set("x", args[1].elements()[0]);
+        fields.set("label", Value());
+        fields.set("y", args[1].elements()[1]);
+        args[1] = fields;
+        return pickled_archive(Value::tuple({Value::tuple(args), example.elements()[1]}));
+      });
+  const Value example = parse_pt2(bytes).example_inputs().value();
+  const Value wanted = load_pt2(archive_path("nested_structures")).example_inputs().value();
+  const ValueList leaves = tree_leaves(example), wanted_leaves = tree_leaves(wanted);
+  ASSERT_EQ(leaves.size(), wanted_leaves.size());
+  for (size_t i = 0; i < leaves.size(); ++i)
+    EXPECT_TRUE(equal(leaves[i].to_tensor(), wanted_leaves[i].to_tensor())) << i;
+}
+
+// PyTorch writes the symbol of a float that is read from data without assumptions.
+TEST(Pt2, SymbolsOfFloatsAreToldByTheirNames) {
+  pt2::Symbols symbols(Json::parse(R"({"zuf0": {"min_val": null, "max_val": null}})"));
+  const Json zuf0 = Json::Object{
+      {"as_expr", Json::Object{{"expr_str", std::string("Symbol('zuf0')")}, {"hint", Json(nullptr)}}}};
+  const SymFloat number = symbols.float_of(zuf0, "a number");
+  EXPECT_EQ(number.expr()->kind(), sym::Kind::kSymbol);
+  EXPECT_EQ(number.expr()->type(), sym::Type::kFloat);
 }
 
 TEST(Pt2, DevicesThatAreNotHereBecomeTheCpuWithOneWarning) {
