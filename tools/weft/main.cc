@@ -276,7 +276,8 @@ class CommandLine {
   static constexpr const char* bench_footer_ =
       "Example:\n  weft bench model.pt2 --dim s77=32 --seconds 10 --threads 1";
   static constexpr const char* diff_footer_ =
-      "Nodes are matched by name, then by module path and function.\n\nExample:\n  weft diff model.pt2 "
+      "Nodes are matched by name where the graphs are the same, else by module path and function.\nOf graphs "
+      "that compute the same in other ways the results decide.\n\nExample:\n  weft diff model.pt2 "
       "other.pt2 --inputs x.npz";
   static constexpr const char* convert_footer_ =
       "Examples:\n  weft convert model.pt2 -o copy.pt2\n  weft convert model.pt2 --decompose -o core.pt2\n  "
