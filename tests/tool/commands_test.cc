@@ -194,6 +194,52 @@ TEST_F(WeftTool, DifferentiatesAndTrains) {
   EXPECT_EQ(diff.code, 1);
   EXPECT_THAT(diff.out, HasSubstr("the first node that differs is embedding"));
   EXPECT_EQ(weft("diff " + kTied + " " + kTied).code, 0);
+  // The same program in other operators, whose nodes have the names of others.
+  ASSERT_EQ(weft("convert --decompose " + kTied + " -o " + at("core.pt2")).code, 0);
+  const Ended dialects = weft("diff " + kTied + " " + at("core.pt2"));
+  EXPECT_EQ(dialects.code, 0) << dialects.out;
+  EXPECT_EQ(weft("diff " + at("core.pt2") + " " + at("trained.pt2")).code, 1);
+}
+
+// Counts its calls, writes to its input, has sizes that come from data, and a parameter that is not used.
+struct Writer : nn::Module {
+  Tensor weight = parameter("weight", full({3}, 2.0)), unused = parameter("unused", ones({2}));
+  Tensor calls = buffer("calls", zeros({}));
+  Tensor forward(const Tensor& x, const Tensor& state) {
+    calls.add_(1);
+    state.mul_(0.5);
+    return masked_select(x * weight + state, x > 0);
+  }
+  WEFT_ARGS(x, state)
+};
+
+TEST_F(WeftTool, TrainingLeavesItsDataAsItIsAndCountsItsStepsOnly) {
+  const Tensor x = arange(-2, 7).reshape({3, 3}).to(kFloat32), state = full({3}, 4.0);
+  save_pt2(export_for_training(Writer(), {x, state}), at("writer.pt2"));
+  save_npz({{"0", x}, {"1", state}}, at("data.npz"));
+  const Ended train =
+      weft("train " + at("writer.pt2") + " --data " + at("data.npz") +
+           " --optimizer sgd --lr 0.001 --steps 3 --log " + at("log.json") + " -o " + at("trained.pt2"));
+  ASSERT_EQ(train.code, 0) << train.err;
+  EXPECT_EQ(load_pt2(at("trained.pt2")).tensor("calls").item().to_double(), 3);
+  // By hand: of 1 to 6, which are positive, mean((x * w + 2)^2) and its gradient by w, whose column x is in.
+  const Json losses = Json::parse(content_of(at("log.json"))).at("sgd").at("losses");
+  EXPECT_NEAR(losses.at(0).as_double(), (16 + 36 + 64 + 100 + 144 + 196) / 6.0, 1e-4);
+  for (int i = 1; i < 4; ++i) EXPECT_LT(losses.at(i).as_double(), losses.at(i - 1).as_double());
+
+  // What the loss does not depend on has no gradient; zeros are as good.
+  ASSERT_EQ(
+      weft("grad " + at("writer.pt2") + " --inputs " + at("data.npz") + " --output " + at("g.npz")).code, 0);
+  NamedArrays gradients = load_npz(at("g.npz"));
+  EXPECT_EQ(gradients.size(), 3u);
+  gradients.emplace_back("unused", zeros({2}));
+  save_npz(gradients, at("g.npz"));
+  EXPECT_EQ(
+      weft("grad " + at("writer.pt2") + " --inputs " + at("data.npz") + " --expect " + at("g.npz")).code, 0);
+  gradients.back().second = ones({2});
+  save_npz(gradients, at("g.npz"));
+  EXPECT_EQ(
+      weft("grad " + at("writer.pt2") + " --inputs " + at("data.npz") + " --expect " + at("g.npz")).code, 1);
 }
 
 TEST_F(WeftTool, ShowsAProgram) {
@@ -265,6 +311,31 @@ TEST_F(WeftTool, TakesWhatWasExportedFromCpp) {
   // What was trained is another program of the same inputs.
   EXPECT_EQ(weft("run " + at("better.pt2") + inputs).code, 0);
   EXPECT_EQ(weft("run " + at("better.pt2") + inputs + " --expect " + at("y.npz")).code, 1);
+}
+
+TEST_F(WeftTool, TakesAShortLastBatchThatTheModelTakes) {
+  const Tensor x = randn({7, 4});
+  save_npz({{"0", x}}, at("x.npz"));
+  for (const int64_t least : {1, 3}) {
+    const Dim batch("batch", {.min = least, .max = 64});
+    save_pt2(export_program(Classifier(), {x}, {.dynamic_shapes = {{"x", {{0, batch}}}}}), at("net.pt2"));
+    const std::string train = "train " + at("net.pt2") + " --data " + at("x.npz") +
+                              " --optimizer adamw --lr 0.001 --log " + at("log.json");
+    // 7 = 3 + 3 + 1 = 5 + 2
+    const Ended one = weft(train + " --batch 3 --epochs 2");
+    ASSERT_EQ(one.code, 0) << one.err;
+    EXPECT_EQ(Json::parse(content_of(at("log.json"))).at("adamw").at("losses").size(), least == 1 ? 7u : 5u);
+    EXPECT_EQ(weft(train + " --batch 5").code, 0);
+    EXPECT_EQ(Json::parse(content_of(at("log.json"))).at("adamw").at("losses").size(), least == 1 ? 3u : 2u);
+  }
+}
+
+TEST_F(WeftTool, RefusesWhatNoRunCanChangeBeforeIt) {
+  EXPECT_EQ(weft("run " + kTied + " --model other").code, 2);
+  EXPECT_THAT(weft("run " + kTied + " --output " + at("none/y.npz")).err, HasSubstr("there is no folder"));
+  const std::string train = "train " + kTied + " --data " + inputs_of(kTied) + " --optimizer sgd ";
+  EXPECT_EQ(weft(train + "--lr -1").code, 2);
+  EXPECT_EQ(weft(train + "--lr 0.1 -o " + at("none/y.pt2")).code, 2);
 }
 
 // What bash offers after these words, the last of which is being typed.

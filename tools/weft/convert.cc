@@ -13,6 +13,7 @@ int convert(const ConvertCommand& command) {
     throw UsageError(fmt::format(
         "'{}': weft writes programs as .pt2, and their weights as .safetensors or .npz", command.output));
   if (command.decompose && ending != ".pt2") throw UsageError("--decompose is for programs: write a .pt2");
+  require_folder_of(command.output);
   ExportedProgram program = load_model(command);
   if (command.decompose) program = program.run_decompositions();
   if (ending == ".pt2") save_pt2(program, command.output);

@@ -7,13 +7,18 @@
 #include "program_inputs.h"
 #include "text_output.h"
 #include "weft/autograd/autograd.h"
+#include "weft/ops/functions.h"
 
 namespace weft::cli {
 namespace {
 
 // Of parameters by name, of inputs by key.
-NamedTensors gradients(const GraphModule& module, const ProgramInputs& inputs, const ValueList& leaves,
-                       const Tensor& loss) {
+struct Gradients {
+  NamedTensors found;
+  NamedTensors unreached;  // parameters and inputs that the loss does not depend on
+};
+Gradients gradients(const GraphModule& module, const ProgramInputs& inputs, const ValueList& leaves,
+                    const Tensor& loss) {
   std::vector<std::string> names;
   std::vector<Tensor> wanted;
   for (const auto& [name, tensor] : module.named_parameters()) {
@@ -27,16 +32,22 @@ NamedTensors gradients(const GraphModule& module, const ProgramInputs& inputs, c
     wanted.push_back(leaves[i].to_tensor());
   }
   const std::vector<Tensor> found = autograd::grad({loss}, wanted, {}, {.allow_unused = true});
-  NamedTensors all;
+  Gradients all;
   for (size_t i = 0; i < found.size(); ++i)
-    if (found[i].defined()) all.emplace_back(names[i], found[i]);
+    found[i].defined() ? all.found.emplace_back(names[i], found[i])
+                       : all.unreached.emplace_back(names[i], wanted[i]);
   return all;
 }
 
-int compare_with(const NamedTensors& got, const Expectation& expect) {
+// Zeros may be expected where there is no gradient: PyTorch gives them for the branch that `cond` does not
+// take.
+int compare_with(const Gradients& gradients, const Expectation& expect) {
+  const NamedTensors wanted = read_tensors(expect.file);
   double largest = 0;
-  for (const auto& [key, tensor] : read_tensors(expect.file))
-    largest = std::max(largest, largest_magnitude(tensor));
+  for (const auto& [key, tensor] : wanted) largest = std::max(largest, largest_magnitude(tensor));
+  NamedTensors got = gradients.found;
+  for (const auto& [key, tensor] : gradients.unreached)
+    if (find(wanted, key)) got.emplace_back(key, zeros_like(tensor.detach()));
   return report_differences(got, expect, [&](const std::string& key, const Tensor& a, const Tensor& b) {
     const bool has_rule = b.dtype() == kFloat32 || b.dtype() == kFloat64;
     if (has_rule && !expect.rtol && !expect.atol) return compare_gradient(key, a, b, largest);
@@ -50,13 +61,15 @@ int compare_with(const NamedTensors& got, const Expectation& expect) {
 int grad(const GradCommand& command) {
   for (const std::string* file : {&command.inputs, &command.output, &command.expect.file})
     if (!file->empty()) require_tensor_file(*file);
+  require_folder_of(command.output);
   const ExportedProgram program = load_model(command);
   const ProgramInputs inputs = inputs_of(program, command.inputs);
   const GraphModule module = program.module();
   const ValueList leaves = differentiable_leaves(inputs.leaves);
   const OutputLoss loss_of(command.loss, module, program, leaves);
-  const Tensor loss = loss_of.of(call_with(module, program, leaves));
-  const NamedTensors found = gradients(module, inputs, leaves, loss);
+  const Tensor loss = loss_of.of(call_with(module, program, copies_of(leaves)));
+  const Gradients all_gradients = gradients(module, inputs, leaves, loss);
+  const NamedTensors& found = all_gradients.found;
   if (!command.output.empty()) write_tensors(found, command.output);
   const double value = loss.item().to_double();
   if (command.json) {
@@ -69,7 +82,7 @@ int grad(const GradCommand& command) {
       for (const auto& [key, tensor] : found) fmt::print("{}\n", summary(key, tensor));
   }
   if (command.expect.file.empty()) return kFine;
-  const int code = compare_with(found, command.expect);
+  const int code = compare_with(all_gradients, command.expect);
   if (code == kFine && !command.json) fmt::print("equal to {}\n", command.expect.file);
   return code;
 }

@@ -25,7 +25,7 @@ OutputLoss::OutputLoss(const std::string& kind, const GraphModule& module, const
   nn::NamedTensors buffers;
   for (const auto& [name, tensor] : module.named_buffers())
     buffers.emplace_back(name, tensor.detach().clone());
-  const ValueList leaves = tree_leaves(call_with(module, program, inputs));
+  const ValueList leaves = tree_leaves(call_with(module, program, copies_of(inputs)));
   for (size_t i = 0; i < leaves.size(); ++i)
     if (leaves[i].is_tensor() && is_floating(leaves[i].tensor_ref().dtype()) &&
         leaves[i].tensor_ref().requires_grad())

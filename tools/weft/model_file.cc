@@ -1,7 +1,9 @@
 #include "model_file.h"
 
 #include <dlfcn.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tensor_files.h"
@@ -40,6 +42,12 @@ ExportedProgram load_model(const std::string& path, const Common& command) {
   if (!std::filesystem::exists(path)) throw UsageError(fmt::format("there is no file '{}'", path));
   for (const std::string& plugin : command.plugins) load_plugin(plugin);
   if (command.threads > 0) set_num_threads(command.threads);
+  if (!command.program.empty()) {
+    const std::vector<std::string> models = pt2_models(path);
+    if (std::ranges::find(models, command.program) == models.end())
+      throw UsageError(fmt::format("{}: there is no program '{}' in the archive, only {}", path,
+                                   command.program, fmt::join(models, ", ")));
+  }
   ExportedProgram program = load_pt2(path, {.model = command.program});
   if (!command.weights.empty()) take_weights(program, command.weights);
   return program;

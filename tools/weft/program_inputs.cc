@@ -111,6 +111,13 @@ ProgramInputs inputs_of(const ExportedProgram& program, const std::string& path)
   return all;
 }
 
+ValueList copies_of(const ValueList& leaves) {
+  ValueList copies;
+  for (const Value& leaf : leaves)
+    copies.push_back(leaf.is_tensor() ? Value(leaf.tensor_ref().clone()) : leaf);
+  return copies;
+}
+
 Value call_with(const GraphModule& module, const ExportedProgram& program, const ValueList& leaves) {
   const Value arguments = tree_unflatten(leaves, program.call().arguments);
   Kwargs by_name;

@@ -17,6 +17,9 @@ struct ProgramInputs {
 ProgramInputs inputs_of(const ExportedProgram& program, const std::string& path);
 ProgramInputs inputs_of(const ExportedProgram& program, const NamedTensors& given, const std::string& source);
 
+// For a call that may write to its arguments; gradients go through to the originals.
+ValueList copies_of(const ValueList& leaves);
+
 // Calls it.
 Value call_with(const GraphModule& module, const ExportedProgram& program, const ValueList& leaves);
 

@@ -66,6 +66,7 @@ int run(const RunCommand& command) {
   require_engine(command.engine);
   for (const std::string* file : {&command.inputs, &command.output, &command.after, &command.expect.file})
     if (!file->empty()) require_tensor_file(*file);
+  for (const std::string* file : {&command.output, &command.after}) require_folder_of(*file);
   const ExportedProgram program = load_model(command);
   const ProgramInputs inputs = inputs_of(program, command.inputs);
   if (command.seed) manual_seed(*command.seed);

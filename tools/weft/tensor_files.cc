@@ -26,6 +26,12 @@ void require_tensor_file(const std::string& path) {
         fmt::format("'{}' is no file of tensors: their names end in .safetensors, .npz or .npy", path));
 }
 
+void require_folder_of(const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder))
+    throw UsageError(fmt::format("'{}' cannot be written: there is no folder '{}'", path, folder.string()));
+}
+
 NamedTensors read_tensors(const std::string& path) {
   require_tensor_file(path);
   if (!std::filesystem::exists(path)) throw FormatError(fmt::format("{}: there is no such file", path));

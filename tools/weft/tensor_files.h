@@ -18,5 +18,7 @@ NamedTensors read_tensors(const std::string& path);
 void write_tensors(const NamedTensors& tensors, const std::string& path);
 // A UsageError for an ending that is none of these.
 void require_tensor_file(const std::string& path);
+// That it can be written, before work is done for it.
+void require_folder_of(const std::string& path);
 
 }  // namespace weft::cli

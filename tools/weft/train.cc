@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "commands.h"
+#include "export/input_checks.h"
 #include "losses.h"
 #include "model_file.h"
 #include "program_inputs.h"
@@ -56,11 +57,13 @@ class TrainingData {
     return false;
   }
 
-  // The leaves of a batch, and the target behind them.
+  // The leaves of a batch, and the target behind them; a step may write to them, and leaves the data as it
+  // is.
   ValueList batch(const std::vector<int64_t>& rows) const {
     const Tensor index = from_data<int64_t>(rows);
     auto chosen = [&](const Tensor& tensor) {
-      return tensor.dim() > 0 && tensor.plain_sizes()[0] == rows_ ? index_select(tensor, 0, index) : tensor;
+      return tensor.dim() > 0 && tensor.plain_sizes()[0] == rows_ ? index_select(tensor, 0, index)
+                                                                  : tensor.clone();
     };
     ValueList all;
     for (const Value& leaf : inputs_.leaves)
@@ -69,7 +72,7 @@ class TrainingData {
     return all;
   }
   ValueList whole() const {
-    ValueList all = inputs_.leaves;
+    ValueList all = copies_of(inputs_.leaves);
     if (target_.defined()) all.emplace_back(target_);
     return all;
   }
@@ -148,6 +151,14 @@ Json parameter_sums(const GraphModule& module) {
   return all;
 }
 
+// Whether a value of the graph has a size, or is a number, that only a run can tell.
+bool has_sizes_from_data(const ExportedProgram& program) {
+  const Ref<ShapeEnv>& env = program.shape_env();
+  return env && std::ranges::any_of(env->symbols(), [](const sym::Symbol& symbol) {
+           return symbol.backing == sym::Backing::kUnbacked;
+         });
+}
+
 class Training {
  public:
   Training(const TrainCommand& command, const ExportedProgram& program)
@@ -157,7 +168,8 @@ class Training {
         data_(program, command),
         optimizer_(optimizer_of(command, module_)),
         loss_(loss_of(command, module_, program, data_)),
-        step_(module_, {.loss = loss_}, *optimizer_, {.dynamic = command.batch > 0 && data_.is_dynamic()}) {
+        step_(module_, {.loss = loss_}, *optimizer_, options()),
+        step_of_a_row_(module_, {.loss = loss_}, *optimizer_, options()) {
     if (command.batch > data_.rows())
       throw UsageError(fmt::format("--batch {} is more than the {} rows of {}", command.batch, data_.rows(),
                                    command.data));
@@ -167,22 +179,29 @@ class Training {
     manual_seed(command_.seed);
     const double began = now();
     command_.batch > 0 ? run_batches() : run_whole();
+    // As the last step left it: the forward of one more loss may write to buffers.
+    if (!command_.output.empty()) save_pt2(program_, command_.output);
     losses_.push_back(final_loss());
     const double seconds = now() - began;
     if (!command_.log.empty()) write_log();
-    if (!command_.output.empty()) save_pt2(program_, command_.output);
     report(seconds);
     return kFine;
   }
 
  private:
+  TrainStepOptions options() const {
+    TrainStepOptions all;
+    all.dynamic = (command_.batch > 0 && data_.is_dynamic()) || has_sizes_from_data(program_);
+    return all;
+  }
   int64_t epochs() const {
     return command_.epochs > 0 ? command_.epochs : (command_.steps > 0 ? INT64_MAX : 1);
   }
   bool is_done() const { return command_.steps > 0 && steps_ >= command_.steps; }
 
-  void step(const ValueList& batch, Progress& progress, double total) {
-    losses_.push_back(tree_leaves(step_.call(batch)).at(0).to_tensor().item().to_double());
+  void step(const ValueList& batch, Progress& progress, double total, bool is_row = false) {
+    TrainStep& taken = is_row ? step_of_a_row_ : step_;
+    losses_.push_back(tree_leaves(taken.call(batch)).at(0).to_tensor().item().to_double());
     ++steps_;
     progress.show(static_cast<double>(steps_),
                   fmt::format("step {} of {:.0f}, loss {:.4g},", steps_, total, losses_.back()));
@@ -196,7 +215,7 @@ class Training {
 
   void run_batches() {
     std::mt19937_64 random(command_.seed);
-    const bool keeps_short = data_.is_dynamic();
+    const bool keeps_short = data_.is_dynamic() && takes(data_.rows() % command_.batch);
     const int64_t in_epoch =
         keeps_short ? (data_.rows() + command_.batch - 1) / command_.batch : data_.rows() / command_.batch;
     const double total = static_cast<double>(command_.steps > 0 ? command_.steps : in_epoch * epochs());
@@ -204,7 +223,7 @@ class Training {
     for (int64_t epoch = 1; epoch <= epochs() && !is_done(); ++epoch) {
       const size_t first = losses_.size();
       for (const std::vector<int64_t>& rows : batches(command_, data_.rows(), keeps_short, random)) {
-        step(data_.batch(rows), progress, total);
+        step(data_.batch(rows), progress, total, rows.size() == 1);
         if (is_done()) break;
       }
       const double mean =
@@ -212,6 +231,20 @@ class Training {
           static_cast<double>(losses_.size() - first);
       if (!command_.json) fmt::print("epoch {}: mean loss {:.6g}\n", epoch, mean);
     }
+  }
+
+  // Whether the program allows a batch of so many rows.
+  bool takes(int64_t rows) const {
+    std::vector<int64_t> first(static_cast<size_t>(rows));
+    std::iota(first.begin(), first.end(), 0);
+    ValueList leaves = data_.batch(first);
+    if (data_.has_target()) leaves.pop_back();
+    try {
+      InputChecks(program_).check(leaves);
+    } catch (const AssertionError&) {
+      return false;
+    }
+    return true;
   }
 
   // On all of the data, with the parameters as they are in the end.
@@ -249,6 +282,7 @@ class Training {
   std::unique_ptr<optim::Optimizer> optimizer_;
   ValueFunction loss_;
   TrainStep step_;
+  TrainStep step_of_a_row_;  // sizes that are dynamic are 2 at least
   std::vector<double> losses_;
   int64_t steps_ = 0;
 };
@@ -259,6 +293,11 @@ int train(const TrainCommand& command) {
   require_tensor_file(command.data);
   if (command.optimizer != "sgd" && command.optimizer != "adamw")
     throw UsageError(fmt::format("there is no optimizer '{}'; there are sgd and adamw", command.optimizer));
+  for (const auto& [option, value] :
+       {std::pair("--lr", command.lr), std::pair("--momentum", command.momentum),
+        std::pair("--weight-decay", command.weight_decay.value_or(0))})
+    if (!(value >= 0)) throw UsageError(fmt::format("{} is {}; it cannot be negative", option, value));
+  for (const std::string* file : {&command.log, &command.output}) require_folder_of(*file);
   if (command.epochs > 0 && command.steps > 0) throw UsageError("--epochs and --steps exclude each other");
   const ExportedProgram program = load_model(command);
   return Training(command, program).run();
