@@ -15,6 +15,7 @@
 #include "export/lift_constants.h"
 #include "export/noted_numbers.h"
 #include "export/preserved_composites.h"
+#include "export/vmap_regions.h"
 #include "weft/aot/aot_function.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"
@@ -28,15 +29,32 @@
 namespace weft {
 namespace {
 
+// The program's graph, its regions of vmap as calls that can run.
+GraphModule runnable(const ExportedProgram& program) {
+  Graph graph = program.graph().copy();
+  const std::vector<std::pair<std::string, GraphModule>> bodies = fold_vmap_regions(graph);
+  if (bodies.empty()) return program.graph_module();
+  GraphModule::Attributes attributes;
+  for (const auto& [path, body] : bodies)
+    attributes.emplace_back(path, Value(Ref<ValueObject>(body.callable())));
+  for (const Node& node : graph) {
+    if (node.kind() != NodeKind::kGetAttr) continue;
+    const std::string path = node.target().to_string();
+    if (std::optional<Value> value = program.graph_module().try_find(path))
+      attributes.emplace_back(path, *value);
+  }
+  return GraphModule(attributes, std::move(graph));
+}
+
 // Runs the program's graph; values that come from data are the symbols that its nodes note.
 class Rerun : public Interpreter {
  public:
-  Rerun(const ExportedProgram& program, ShapeEnv& env)
-      : Interpreter(program.graph_module()), program_(program), env_(env) {}
+  Rerun(const ExportedProgram& program, const GraphModule& module, ShapeEnv& env)
+      : Interpreter(module), program_(program), module_(module), env_(env) {}
 
   Value run_node(Node& node) override {
     std::vector<const sym::Expr*> fresh;
-    note_fresh(program_.graph_module(), node, fresh);
+    note_fresh(module_, node, fresh);
     env_.reuse_unbacked(std::move(fresh));
     Value result = Interpreter::run_node(node);
     env_.reuse_unbacked({});
@@ -83,7 +101,7 @@ class Rerun : public Interpreter {
   bool is_constant(const Value& value) const {
     const Node* node = node_in(value);
     if (!node || node->kind() == NodeKind::kGetAttr) return true;
-    const std::vector<Node*> placeholders = program_.graph().placeholders();
+    const std::vector<Node*> placeholders = module_.graph().placeholders();
     const auto at = std::ranges::find(placeholders, node);
     return at != placeholders.end() &&
            program_.inputs()[static_cast<size_t>(at - placeholders.begin())].kind ==
@@ -99,6 +117,7 @@ class Rerun : public Interpreter {
   }
 
   const ExportedProgram& program_;
+  const GraphModule& module_;
   ShapeEnv& env_;
   std::unordered_set<const sym::Expr*> seen_;
 };
@@ -121,7 +140,8 @@ class Retrace {
     // the program runs.
     env_->defer_guards([](const sym::Expr*) { return true; });
     const ValueList inputs = fresh_inputs(fake);
-    auto f = [this](Args given) { return Rerun(program_, *env_).run(given); };
+    const GraphModule module = runnable(program_);
+    auto f = [&](Args given) { return Rerun(program_, module, *env_).run(given); };
     aot::CallDescription description = aot::describe_call(f, inputs, {});
     check(description);
     aot::forget_aliases(description);

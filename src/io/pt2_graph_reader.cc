@@ -398,7 +398,11 @@ class Builder {
   // The node is what this output says.
   void define_result(const Json& output, Node& node, const std::string& name) {
     const Variant result = variant_of(output, "node output");
-    if (result.is("as_none")) return;
+    if (result.is("as_none")) {
+      // The schema of an operator that weft lacks does not say.
+      if (node.target().is_missing()) node.meta().extra.set(kNoneNote, true);
+      return;
+    }
     if (result.is("as_tensors") || result.is("as_optional_tensors")) {
       node.meta().value = define_list(result, node, name);
       return;

@@ -45,5 +45,6 @@ Tensor described_tensor(const Json& meta, Symbols& symbols, Devices& devices, st
 inline constexpr const char* kMetaNote = "pt2.tensor_values";  // of tensors that cannot be described: JSON
 inline constexpr const char* kInputsNote = "pt2.inputs";       // of missing operators: name, variant and kind
 inline constexpr const char* kSingleNote = "pt2.single";       // of operators over functions: no tuple
+inline constexpr const char* kNoneNote = "pt2.none";  // of missing operators: they give None, not nothing
 
 }  // namespace weft::pt2

@@ -394,7 +394,7 @@ class Writer {
     if (value.is_none() && !extra(node, kMetaNote)) {
       require(node.users().empty(),
               "what '{}' gives is not noted; ShapeProp notes it (weft/passes/shape_prop.h)", node.name());
-      if (!node.target().is_missing()) outputs.push_back(variant("as_none", true));
+      if (!node.target().is_missing() || extra(node, kNoneNote)) outputs.push_back(variant("as_none", true));
       return outputs;
     }
     outputs.push_back(defined(node.name(), value, &node));

@@ -4,6 +4,8 @@
 
 #include "support/expect_error.h"
 #include "weft/core/from_data.h"
+#include "weft/export/export_program.h"
+#include "weft/nn/module.h"
 #include "weft/ops/functions.h"
 
 namespace weft {
@@ -49,6 +51,29 @@ TEST(VmapRegions, BecomeCallsOfVmap) {
   EXPECT_TRUE(equal(results[0].to_tensor(), x.mul(y).t()));
   EXPECT_TRUE(equal(results[1].to_tensor(), x.mul(y).sum({1})));
   EXPECT_EQ(module.graph().code().find("predispatch"), std::string::npos);
+}
+
+// With the arguments and results of the region.
+struct RowsTimes : nn::Module {
+  std::tuple<Tensor, Tensor> forward(const Tensor& x, const Tensor& y) {
+    return {(x * y).t(), (x * y).sum({1})};
+  }
+  WEFT_ARGS(x, y)
+};
+
+TEST(VmapRegions, AreDecomposed) {
+  const ExportedProgram plain = export_program(RowsTimes(), {ones({3, 2}), ones({2})});
+  Graph graph = rows_times(times);
+  for (size_t i = 0; i < 2; ++i)
+    graph.placeholders()[i]->meta().value = plain.graph().placeholders()[i]->meta().value;
+  ExportedProgram::Parts parts = plain.parts();
+  parts.graph_module = GraphModule(std::move(graph));
+  const ExportedProgram core = ExportedProgram::make(std::move(parts)).run_decompositions();
+  EXPECT_EQ(core.graph().code().find("vmap"), std::string::npos) << core.graph().code();
+  const Tensor x = from_data<float>({1, 2, 3, 4, 5, 6}, {3, 2}), y = from_data<float>({10, 100});
+  const Value results = core.module().call({x, y});
+  EXPECT_TRUE(equal(results.elements()[0].to_tensor(), x.mul(y).t()));
+  EXPECT_TRUE(equal(results.elements()[1].to_tensor(), x.mul(y).sum({1})));
 }
 
 TEST(VmapRegions, ALevelEndsWhereTheRegionFails) {

@@ -104,6 +104,11 @@ TEST(Pt2, OperatorsThatAreMissingAreKeptAndListedWhenRun) {
     program_node(program, 1)["target"] = "torch.ops.mine.scale.default";
     program_node(program, 2)["target"] = "torch.ops.mine.turn.Left";
     program_node(program, 2)["inputs"].as_array()[1]["arg"] = Json::Object{{"as_floats", Json::Array()}};
+    // Gives a type, as promote_types does; one without results would have no outputs.
+    Json last = program_node(program, 2);
+    last["target"] = "torch.ops.mine.type_of.default";
+    last["outputs"] = Json::Array{Json::Object{{"as_none", true}}};
+    program["graph_module"]["graph"]["nodes"].as_array().push_back(last);
   });
   const ExportedProgram program = parse_pt2(bytes);
   EXPECT_THAT(program.graph().code(), HasSubstr("torch.ops.mine.scale.default(repeat, 0.5)"));
@@ -112,13 +117,14 @@ TEST(Pt2, OperatorsThatAreMissingAreKeptAndListedWhenRun) {
   for (const auto& [name, content] : archive_entries(saved)) {
     if (!name.ends_with("model.json")) continue;
     EXPECT_THAT(content, HasSubstr(R"({"name":"dims","arg":{"as_floats":[]},"kind":1})"));
+    EXPECT_THAT(content, HasSubstr(R"("outputs":[{"as_none":true}])"));
   }
   const Value example = *program.example_inputs();
   Kwargs kwargs;
   for (const auto& [name, value] : example.elements()[1].to_dict())
     kwargs.emplace_back(name.to_string_view(), value);
   EXPECT_ERROR(program.module().call(example.elements()[0].elements(), kwargs),
-               "mine::scale (node mul)\n  mine::turn.Left (node flip_1)");
+               "mine::scale (node mul)\n  mine::turn.Left (node flip_1)\n  mine::type_of (node flip_2)");
 }
 
 TEST(Pt2, ContainersOfOtherClassesAreTuples) {
