@@ -392,6 +392,10 @@ class Machine {
       return make(args[0], args[2]);
     }
     if (name == "collections.OrderedDict") return make_dict(args);
+    // Of what makes its default values, and then its entries; of its first elements, and how many there may
+    // be.
+    if (name == "collections.defaultdict" && args.size() <= 1) return push_cell(Cell::Kind::kDict, {});
+    if (name == "collections.deque" && args.size() <= 2) return make_deque(args);
     if (name == "torch.Size" && args.size() == 1) return push(args[0]);
     if (name == "torch.device") return make_device(args);
     if ((name == "builtins.complex" || name == "__builtin__.complex") && args.size() == 2)
@@ -452,6 +456,11 @@ class Machine {
         for (const Item& part : cells_[ref->index].items) items.push_back(part);
       }
     push_cell(Cell::Kind::kDict, std::move(items));
+  }
+  void make_deque(const std::vector<Item>& args) {
+    const auto* first = args.empty() ? nullptr : std::get_if<CellRef>(&args[0]);
+    if (first && cells_[first->index].kind == Cell::Kind::kDict) refuse("a deque is made of a dictionary");
+    push_cell(Cell::Kind::kList, first ? cells_[first->index].items : std::vector<Item>());
   }
   void make_device(const std::vector<Item>& args) {
     if (args.empty() || args.size() > 2) refuse("a device is made of {} arguments", args.size());

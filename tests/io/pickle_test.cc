@@ -60,6 +60,11 @@ TEST(Pickle, ReadsContainers) {
                       "aI1\ntltR.")
                 .to_string(),
             "{'a': 1}");
+  EXPECT_EQ(
+      load_text("ccollections\ndefaultdict\nc__builtin__\nlist\n" + bytes({0x85}) + "RU\x01" + "aI1\ns.")
+          .to_string(),
+      "{'a': 1}");
+  EXPECT_EQ(load_text("ccollections\ndeque\n()I5\ntR(I1\nI2\ne.").to_string(), "[1, 2]");
   // A list that grows after it was kept and used.
   EXPECT_EQ(load_text("(]q" + bytes({0}) + "h" + bytes({0}) + "I5\na0h" + bytes({0}) + "t.").to_string(),
             "([5], [5])");

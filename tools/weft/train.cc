@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -167,9 +168,7 @@ class Training {
         module_(program.module()),
         data_(program, command),
         optimizer_(optimizer_of(command, module_)),
-        loss_(loss_of(command, module_, program, data_)),
-        step_(module_, {.loss = loss_}, *optimizer_, options()),
-        step_of_a_row_(module_, {.loss = loss_}, *optimizer_, options()) {
+        loss_(loss_of(command, module_, program, data_)) {
     if (command.batch > data_.rows())
       throw UsageError(fmt::format("--batch {} is more than the {} rows of {}", command.batch, data_.rows(),
                                    command.data));
@@ -189,19 +188,22 @@ class Training {
   }
 
  private:
-  TrainStepOptions options() const {
-    TrainStepOptions all;
-    all.dynamic = (command_.batch > 0 && data_.is_dynamic()) || has_sizes_from_data(program_);
-    return all;
+  // A step for each number of rows: there are two at most, and no size is mistaken for another.
+  TrainStep& step_of(int64_t rows) {
+    const auto known = steps_by_rows_.find(rows);
+    if (known != steps_by_rows_.end()) return known->second;
+    TrainStepOptions options;
+    options.dynamic = has_sizes_from_data(program_);
+    return steps_by_rows_.try_emplace(rows, module_, aot::TrainProgram{.loss = loss_}, *optimizer_, options)
+        .first->second;
   }
   int64_t epochs() const {
     return command_.epochs > 0 ? command_.epochs : (command_.steps > 0 ? INT64_MAX : 1);
   }
   bool is_done() const { return command_.steps > 0 && steps_ >= command_.steps; }
 
-  void step(const ValueList& batch, Progress& progress, double total, bool is_row = false) {
-    TrainStep& taken = is_row ? step_of_a_row_ : step_;
-    losses_.push_back(tree_leaves(taken.call(batch)).at(0).to_tensor().item().to_double());
+  void step(const ValueList& batch, Progress& progress, double total, int64_t rows) {
+    losses_.push_back(tree_leaves(step_of(rows).call(batch)).at(0).to_tensor().item().to_double());
     ++steps_;
     progress.show(static_cast<double>(steps_),
                   fmt::format("step {} of {:.0f}, loss {:.4g},", steps_, total, losses_.back()));
@@ -210,7 +212,8 @@ class Training {
   void run_whole() {
     const int64_t count = command_.steps > 0 ? command_.steps : epochs();
     Progress progress("training", static_cast<double>(count));
-    for (int64_t i = 0; i < count; ++i) step(data_.whole(), progress, static_cast<double>(count));
+    for (int64_t i = 0; i < count; ++i)
+      step(data_.whole(), progress, static_cast<double>(count), data_.rows());
   }
 
   void run_batches() {
@@ -223,7 +226,7 @@ class Training {
     for (int64_t epoch = 1; epoch <= epochs() && !is_done(); ++epoch) {
       const size_t first = losses_.size();
       for (const std::vector<int64_t>& rows : batches(command_, data_.rows(), keeps_short, random)) {
-        step(data_.batch(rows), progress, total, rows.size() == 1);
+        step(data_.batch(rows), progress, total, static_cast<int64_t>(rows.size()));
         if (is_done()) break;
       }
       const double mean =
@@ -281,8 +284,7 @@ class Training {
   TrainingData data_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   ValueFunction loss_;
-  TrainStep step_;
-  TrainStep step_of_a_row_;  // sizes that are dynamic are 2 at least
+  std::map<int64_t, TrainStep> steps_by_rows_;
   std::vector<double> losses_;
   int64_t steps_ = 0;
 };
