@@ -331,6 +331,33 @@ TEST_F(WeftTool, TakesAShortLastBatchThatTheModelTakes) {
   }
 }
 
+// Chooses rows of a table, which has more of them than there are examples.
+struct Lookup : nn::Module {
+  Tensor weight = parameter("weight", ones({2, 3}));
+  Tensor forward(const Tensor& rows, const Tensor& table) {
+    return matmul(index_select(table, 0, rows), weight);
+  }
+  WEFT_ARGS(rows, table)
+};
+
+TEST_F(WeftTool, RowsAreThoseOfTheTarget) {
+  const Dim batch("batch", {.min = 1, .max = 64});
+  const Tensor rows = arange(0, 4), table = randn({9, 2});
+  save_pt2(
+      export_program(Lookup(), {rows.slice(0, 0, 2), table}, {.dynamic_shapes = {{"rows", {{0, batch}}}}}),
+      at("net.pt2"));
+  save_npz({{"rows", rows}, {"table", table}, {"label", full({4}, 1, kInt64)}}, at("data.npz"));
+  const std::string train = "train " + at("net.pt2") + " --data " + at("data.npz") +
+                            " --target label --loss cross_entropy --optimizer sgd --lr 0.1 --batch 2";
+  const Ended ended = weft(train + " --log " + at("log.json"));
+  ASSERT_EQ(ended.code, 0) << ended.err;
+  EXPECT_EQ(Json::parse(content_of(at("log.json"))).at("sgd").at("losses").size(), 3u);
+  save_npz({{"rows", rows}, {"table", table}, {"label", full({3}, 1, kInt64)}}, at("data.npz"));
+  const Ended refused = weft(train);
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("the target 'label' has 3 rows, and no input has as many"));
+}
+
 TEST_F(WeftTool, RefusesWhatNoRunCanChangeBeforeIt) {
   EXPECT_EQ(weft("run " + kTied + " --model other").code, 2);
   EXPECT_THAT(weft("run " + kTied + " --output " + at("none/y.npz")).err, HasSubstr("there is no folder"));

@@ -37,6 +37,14 @@ class TrainingData {
       std::erase_if(given, [&](const auto& entry) { return entry.first == command.target; });
     }
     inputs_ = inputs_of(program, given, command.data);
+    if (has_target()) {
+      rows_ = target_.dim() > 0 ? target_.plain_sizes()[0] : 0;
+      if (command.batch > 0 &&
+          std::ranges::none_of(inputs_.leaves, [&](const Value& leaf) { return has_rows(leaf); }))
+        throw FormatError(fmt::format("{}: the target '{}' has {} rows, and no input has as many",
+                                      command.data, command.target, rows_));
+      return;
+    }
     for (const Value& leaf : inputs_.leaves)
       if (leaf.is_tensor() && leaf.tensor_ref().dim() > 0)
         rows_ = std::max(rows_, leaf.tensor_ref().plain_sizes()[0]);
@@ -79,6 +87,10 @@ class TrainingData {
   }
 
  private:
+  bool has_rows(const Value& leaf) const {
+    return leaf.is_tensor() && leaf.tensor_ref().dim() > 0 && leaf.tensor_ref().plain_sizes()[0] == rows_;
+  }
+
   const ExportedProgram& program_;
   ProgramInputs inputs_;
   Tensor target_;
