@@ -358,7 +358,25 @@ TEST_F(WeftTool, RowsAreThoseOfTheTarget) {
   EXPECT_THAT(refused.err, HasSubstr("the target 'label' has 3 rows, and no input has as many"));
 }
 
+struct Dropping : nn::Module {
+  Tensor weight = parameter("weight", ones({64}));
+  Tensor forward(const Tensor& x) { return dropout(x * weight, 0.5, true); }
+  WEFT_ARGS(x)
+};
+
+TEST_F(WeftTool, GradientsHaveTheRandomNumbersOfTheirSeed) {
+  save_pt2(export_for_training(Dropping(), {ones({64})}), at("net.pt2"));
+  save_npz({{"0", ones({64})}}, at("x.npz"));
+  const std::string inputs = at("net.pt2") + " --inputs " + at("x.npz") + " --seed ";
+  ASSERT_EQ(weft("run " + inputs + "3 --output " + at("y.npz")).code, 0);
+  ASSERT_EQ(weft("grad " + inputs + "3 --output " + at("g.npz")).code, 0);
+  // Of mean(y * y), y being 0 or 2 * weight.
+  expect_equal(load_npz(at("g.npz")).at(0).second, load_npz(at("y.npz")).at(0).second / 16);
+  EXPECT_EQ(weft("grad " + inputs + "4 --expect " + at("g.npz")).code, 1);
+}
+
 TEST_F(WeftTool, RefusesWhatNoRunCanChangeBeforeIt) {
+  EXPECT_EQ(weft("run " + kTied + " --threads -1").code, 2);
   EXPECT_EQ(weft("run " + kTied + " --model other").code, 2);
   EXPECT_THAT(weft("run " + kTied + " --output " + at("none/y.npz")).err, HasSubstr("there is no folder"));
   const std::string train = "train " + kTied + " --data " + inputs_of(kTied) + " --optimizer sgd ";

@@ -53,6 +53,7 @@ int run(const RunCommand& command);
 
 struct GradCommand : Common {
   std::string inputs, output, loss = "mean_square";
+  std::optional<uint64_t> seed;
   Expectation expect;
 };
 int grad(const GradCommand& command);

@@ -7,6 +7,7 @@
 #include "program_inputs.h"
 #include "text_output.h"
 #include "weft/autograd/autograd.h"
+#include "weft/base/random.h"
 #include "weft/ops/functions.h"
 
 namespace weft::cli {
@@ -67,6 +68,7 @@ int grad(const GradCommand& command) {
   const GraphModule module = program.module();
   const ValueList leaves = differentiable_leaves(inputs.leaves);
   const OutputLoss loss_of(command.loss, module, program, leaves);
+  if (command.seed) manual_seed(*command.seed);
   const Tensor loss = loss_of.of(call_with(module, program, copies_of(leaves)));
   const Gradients all_gradients = gradients(module, inputs, leaves, loss);
   const NamedTensors& found = all_gradients.found;

@@ -28,7 +28,8 @@ void add_common(CLI::App& command, Common& common) {
       ->type_name(kFile);
   command.add_option("--plugin", common.plugins, "a library that defines operators")->type_name(kFile);
   command.add_option("--threads", common.threads, "how many threads run (default: all processors)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   command.add_flag("--json", common.json, "print the result as JSON");
 }
 
@@ -103,6 +104,7 @@ class CommandLine {
     sub.add_option("--inputs", grad_.inputs, "the inputs (default: the archive's example)")->type_name(kFile);
     sub.add_option("--loss", grad_.loss, "mean_square: the sum over floating outputs of mean(o * o); or sum")
         ->type_name("mean_square|sum");
+    sub.add_option("--seed", grad_.seed, "of random numbers");
     sub.add_option("--output", grad_.output,
                    "write the gradients here: of parameters by name, of inputs as input.KEY")
         ->type_name(kFile);
