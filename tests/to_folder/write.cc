@@ -58,9 +58,13 @@ class EveryOperator {
   }
 
  private:
+  // Attributes are pages of a file, which nobody can resize.
+  static bool gives_other_memory(const Operator& op) {
+    return op.has(Traits::kGeometry) && op.has(Traits::kEffectful);
+  }
   static bool is_fit(const Operator& op) {
     return op.form() == OpForm::kFunctional && op.def().samples && op.signature() &&
-           !op.has(Traits::kRandom) && !op.has(Traits::kUninitialized);
+           !op.has(Traits::kRandom) && !op.has(Traits::kUninitialized) && !gives_other_memory(op);
   }
   Value as_node(const Value& value) {
     if (value.is_sequence()) {
