@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "aot/describe.h"
+#include "aot/fake_inputs.h"
 #include "aot/input_steps.h"
 #include "aot/join_partition.h"
 #include "aot/layer_scopes.h"
@@ -39,9 +40,8 @@ class StepTracer {
   StepGraph run() {
     CompileScope scope;
     GradModeScope recording(true);
-    FakeOptions fakes{.allow_real_inputs = true};
-    if (options_.dynamic) fakes.shape_env = ShapeEnv::create();
-    const FakeMode fake(fakes);
+    const std::unique_ptr<FakeMode> open = fake_mode(options_.dynamic);
+    const FakeMode& fake = *open;
     add_model_inputs(fake);
     trace_gradients();
     for (const StepInput& input : step_.inputs) add_placeholder(input);

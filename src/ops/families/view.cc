@@ -152,6 +152,17 @@ Tensor expand_kernel(const Tensor& self, SymIntSpan size, bool) {
   return alias_with(self, std::move(sizes), std::move(strides), self.storage_offset());
 }
 Tensor expand_as_composite(const Tensor& self, const Tensor& other) { return expand(self, other.sizes()); }
+std::vector<Tensor> broadcast_composite(TensorSpan tensors) {
+  SymInts sizes;
+  for (const Tensor& tensor : tensors) sizes = broadcast_sizes(sizes, tensor.sizes());
+  std::vector<Tensor> all;
+  for (const Tensor& tensor : tensors) {
+    const bool fits = std::ranges::equal(
+        tensor.sizes(), sizes, [](const SymInt& a, const SymInt& b) { return guard_or(a == b, false); });
+    all.push_back(fits ? tensor : expand(tensor, sizes));
+  }
+  return all;
+}
 
 Tensor squeezed(const Tensor& self, uint64_t mask) {
   SymInts sizes, strides;
@@ -457,6 +468,17 @@ WEFT_OPERATOR(expand_as) = {
     .traits = Traits::kMayAlias,
     .composite = {.functional = function<&expand_as_composite>()},
     .samples = [] { return Samples{{"plain", {f64({3}), f64({2, 3})}}}; },
+};
+
+WEFT_OPERATOR(broadcast_tensors) = {
+    .schema = "aten::broadcast_tensors(Tensor[] tensors) -> Tensor[]",
+    .traits = Traits::kMayAlias,
+    .composite = {.functional = function<&broadcast_composite>()},
+    .samples =
+        [] {
+          return Samples{{"rows", {Value::list({f64({3}), f64({2, 3}), f64({2, 1})})}},
+                         {"one", {Value::list({f64({2, 3})})}}};
+        },
 };
 
 WEFT_OPERATOR(squeeze) = {
