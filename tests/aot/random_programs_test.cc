@@ -7,6 +7,7 @@
 
 #include "aot/min_cut.h"
 #include "seeds/support/extensions.h"
+#include "support/tensors.h"
 #include "support/verify_aot.h"
 #include "weft/autograd/autograd.h"
 #include "weft/base/error.h"

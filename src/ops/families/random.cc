@@ -4,6 +4,7 @@
 #include "ops/support/family.h"
 #include "ops/support/fill.h"
 #include "ops/support/random_draw.h"
+#include "weft/dispatch/layers.h"
 
 namespace weft::ops {
 namespace {
