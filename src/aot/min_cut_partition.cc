@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <queue>
+#include <string>
 #include <unordered_set>
 
 #include "aot/min_cut.h"
 #include "aot/node_costs.h"
 #include "aot/split_joint.h"
-#include "weft/base/error.h"
 #include "weft/passes/merge_nodes.h"
 
 namespace weft::aot {
@@ -30,10 +30,11 @@ class Cut {
     find_distances();
   }
 
-  int64_t weight_of(std::string_view name) const {
-    const auto node = std::ranges::find_if(nodes_, [&](const Node* one) { return one->name() == name; });
-    invariant(node != nodes_.end(), "a partition saves {}, which the joint graph does not have", name);
-    return cost(**node);
+  int64_t weight_of(const std::unordered_set<std::string>& names) const {
+    int64_t weight = 0;
+    for (const Node* node : nodes_)
+      if (names.contains(std::string(node->name()))) weight += cost(*node);
+    return weight;
   }
 
   bool has_backward() const { return std::ranges::find(backward_, true) != backward_.end(); }
@@ -238,12 +239,10 @@ Partition min_cut_rematerialization_partition(const GraphModule& joint, size_t n
 
 int64_t saved_weight(const GraphModule& joint, size_t num_forward_outputs, const Partition& partition) {
   const MinCutOptions options;
-  const Cut cut(joint, parts_of(joint, num_forward_outputs), options);
   const ValueList& outputs = partition.forward.graph().output_node()->returned().elements();
-  int64_t weight = 0;
-  for (size_t i = num_forward_outputs; i < outputs.size(); ++i)
-    weight += cut.weight_of(node_in(outputs[i])->name());
-  return weight;
+  std::unordered_set<std::string> saved;
+  for (size_t i = num_forward_outputs; i < outputs.size(); ++i) saved.emplace(node_in(outputs[i])->name());
+  return Cut(joint, parts_of(joint, num_forward_outputs), options).weight_of(saved);
 }
 
 Partitioner min_cut_partitioner(MinCutOptions options) {

@@ -9,6 +9,7 @@ class RuleCalls {
   explicit RuleCalls(bool are_of_rule = true);
   ~RuleCalls();
   RuleCalls(const RuleCalls&) = delete;
+  RuleCalls& operator=(const RuleCalls&) = delete;
 
  private:
   bool saved_;

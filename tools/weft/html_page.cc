@@ -67,9 +67,9 @@ const called = node => node.spec ? node.spec.kind.toLowerCase().replace("_", " "
 // that is called again has another one.
 function fill(parent, list) {
   let open = [];  // [path, box]
-  const lifted = list.filter(n => n.spec && n.spec.kind !== "USER_INPUT");
-  const state = element("details");
-  if (lifted.length) { const head = element("summary", "", "State"); head.append(element("small", "", lifted.length + " tensors")); state.append(head); parent.append(state); }
+  const isState = node => node.spec && node.spec.kind !== "USER_INPUT";
+  const count = list.filter(isState).length, state = element("details");
+  if (count) { const head = element("summary", "", "State"); head.append(element("small", "", count + " tensors")); state.append(head); parent.append(state); }
   for (const node of list) {
     const path = (node.modules || []).filter(m => m[0] !== "_empty_nn_module_stack_from_metadata_hook").map(m => m[0] + "\u0000" + m[1]);
     let depth = 0;
@@ -87,7 +87,7 @@ function fill(parent, list) {
     row.append(element("span", "", node.name), element("span", "type", node.type || ""), element("span", "", called(node)));
     row.onclick = () => choose(node);
     rows.set(node.key, row);
-    (lifted.includes(node) ? state : open.length ? open[open.length - 1][1] : parent).append(row);
+    (isState(node) ? state : open.length ? open[open.length - 1][1] : parent).append(row);
     if (node.graph) {
       const box = element("details"); box.append(element("summary", "", node.name + " (a graph inside)"));
       (open.length ? open[open.length - 1][1] : parent).append(box);
